@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,16 +127,23 @@ class HasState(Protocol):
         ...
 
 
+Takes = Literal["score", "log_odds", "probability", "prediction", "value"]
+"""What a metric is fed with: ranking score, logit of P(positive), P(positive), predicted code (1, 0, NaN = abstained),
+or the predicted number of a regressor."""
+
+
 class Metric(HasState, Protocol):
-    """A measure of (label, score) or (label, prediction) pairs, updated one by one or in arrays with equal results."""
+    """A measure of (label, forecast) pairs; one by one or in arrays gives equal results."""
+
+    takes: ClassVar[Takes]
 
     @property
     def name(self) -> str:
-        """Short lower-case name for reports."""
+        """Short lower-case name for reports, for example ``"auc"`` or ``"auc_window_1000"``."""
         ...
 
-    def update_many(self, codes: CodeArray, scores: FloatArray, probabilities: FloatArray) -> None:
-        """Take one batch: labels as codes, ranking scores, P(positive); rows with code -1 are skipped."""
+    def update_many(self, y: NDArray[Any], forecasts: FloatArray) -> None:
+        """Take one batch in order: codes (int8: 1, 0; rows with -1 are skipped) or target numbers, and the forecasts."""
         ...
 
     def get(self) -> float:
@@ -208,12 +215,40 @@ class PredictionRows:
 
 
 class OnlineLearner(HasState, Protocol):
-    """What the runtime and the evaluation ask of a learner (see `streamlearn.learners.base`)."""
+    """What the runtime and the evaluation ask of a learner (built by `streamlearn.learners.base.Learner`)."""
 
-    def learn_many(self, X: Any, y: Any) -> Self:
-        """Learn the rows in order."""
+    @property
+    def name(self) -> str:
+        """The learner's name in reports."""
         ...
 
-    def test_then_learn_many(self, X: Any, y: Any) -> Any:
-        """Score each row, then learn it."""
+    def test_then_learn_columns(
+        self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]
+    ) -> Tested:
+        """Forecast each row before it is learned, then learn it; the batch is taken whole or not at all."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """Forecasts of one batch, each made before its own row was learned.
+
+    Attributes
+    ----------
+    codes : int8[n]
+        Labels as codes: 1 positive, 0 negative, -1 none. For a regressor: all -1.
+    scores : float64[n]
+        Ranking scores; predictions of a regressor.
+    probabilities : float64[n]
+        P(positive); NaN for a regressor.
+    predictions : object[n]
+        Labels in the caller's type, or numbers; None where the learner abstains.
+    decisions : float64[n]
+        The predictions as codes: 1, 0, NaN = abstained.
+    """
+
+    codes: CodeArray
+    scores: FloatArray
+    probabilities: FloatArray
+    predictions: NDArray[np.object_]
+    decisions: FloatArray

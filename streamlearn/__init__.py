@@ -1,0 +1,1 @@
+"""Online learning on live streams."""
