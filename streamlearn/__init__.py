@@ -1,1 +1,34 @@
-"""Online learning on live streams."""
+"""Online learning on live streams.
+
+Names are imported when first used, so that ``import streamlearn`` itself costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from streamlearn.learners.auc.adaptive import AdaptiveAUCRO
+    from streamlearn.learners.auc.aucro import AUCRO
+    from streamlearn.learners.auc.opauc import OPAUC
+    from streamlearn.learners.registry import load
+
+__all__ = ["AUCRO", "OPAUC", "AdaptiveAUCRO", "load"]
+
+_MODULES = {
+    "AUCRO": "streamlearn.learners.auc.aucro",
+    "AdaptiveAUCRO": "streamlearn.learners.auc.adaptive",
+    "OPAUC": "streamlearn.learners.auc.opauc",
+    "load": "streamlearn.learners.registry",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'streamlearn' has no attribute {name!r}")
+    return getattr(importlib.import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

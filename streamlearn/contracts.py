@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ CodeArray = NDArray[np.int8]
 
 FeatureName = str | int
 Label = bool | int | float | str
+
+Document = dict[str, Any]
+"""JSON values by name."""
 
 Snapshot = dict[str, Any]
 """Flat state: name -> array, number, bool, string or None. Nothing else."""
@@ -62,7 +65,7 @@ class Rejected:
     record : int
         Record number in its partition, from 0.
     kind : str
-        One word for the counters: ``"syntax"``, ``"columns"``, ``"value"``, ``"label"``, ``"encoding"``, ``"too_long"``.
+        One word for the counters: "syntax", "columns", "value", "label", "encoding", "too_long".
     reason : str
         One sentence with line and column or feature name.
     raw : bytes
@@ -143,7 +146,7 @@ class Metric(HasState, Protocol):
         ...
 
     def update_many(self, y: NDArray[Any], forecasts: FloatArray) -> None:
-        """Take one batch in order: codes (int8: 1, 0; rows with -1 are skipped) or target numbers, and the forecasts."""
+        """Take one batch in order: codes (int8: 1, 0; -1 is skipped) or target numbers, and the forecasts."""
         ...
 
     def get(self) -> float:

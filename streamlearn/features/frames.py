@@ -1,0 +1,174 @@
+"""From whatever holds features (mappings, arrays, dataframes) to names and numbers, and back.
+
+Everything that is not a finite number is refused with the feature and the row; the finite check itself is made in a
+kernel by the learner.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamlearn.contracts import FeatureName, FloatArray
+from streamlearn.errors import BadShape, BadValue
+from streamlearn.features.vocabulary import checked_names
+
+
+def refuse(who: str, name: FeatureName, row: int, value: object) -> NoReturn:
+    """Raise the one BadValue message."""
+    raise BadValue(f"{who}: feature {name!r} must be a finite number, got {value!r} in row {row}")
+
+
+def number(who: str, name: FeatureName, row: int, value: object) -> float:
+    """Return a finite float, or refuse; text is refused even where it looks like a number."""
+    try:
+        result = struct.unpack("d", struct.pack("d", value))[0]
+    except (struct.error, OverflowError, TypeError):
+        refuse(who, name, row, value)
+    if not np.isfinite(result):
+        refuse(who, name, row, value)
+    return float(result)
+
+
+def from_one(who: str, x: Any) -> tuple[tuple[FeatureName, ...], FloatArray]:
+    """Return names and float64[1, n] of one event: a mapping, or a 1-D array whose names are 0, 1, ..."""
+    if isinstance(x, Mapping) or hasattr(x, "keys"):
+        names = checked_names(who, x.keys())
+        return names, np.array([[number(who, name, 0, x[key]) for name, key in zip(names, x.keys(), strict=True)]])
+    array = np.asarray(x)
+    if array.ndim != 1:
+        raise BadShape(f"{who}: x must be a mapping or a 1-D array, got {type(x).__name__} of {array.ndim} dimensions")
+    return from_array(who, array.reshape(1, -1))
+
+
+def from_array(who: str, array: NDArray[Any]) -> tuple[tuple[FeatureName, ...], FloatArray]:
+    """Return names 0 ... n-1 and float64[n_rows, n] of a 2-D array."""
+    if array.ndim != 2:
+        raise BadShape(f"{who}: X must have 2 dimensions, got {array.ndim}")
+    names = tuple(range(array.shape[1]))
+    if array.dtype.kind in "biuf":
+        return names, np.ascontiguousarray(array, dtype=np.float64)
+    values = np.empty(array.shape)
+    for (i, j), value in np.ndenumerate(array):
+        values[i, j] = number(who, j, i, value)
+    return names, values
+
+
+def from_many(who: str, X: Any) -> tuple[tuple[FeatureName, ...], FloatArray]:
+    """Return names and float64[n_rows, n] of a 2-D array, a dataframe or a sequence of mappings of equal keys."""
+    if isinstance(X, np.ndarray):
+        return from_array(who, X)
+    if is_mappings(X):
+        names = checked_names(who, X[0])
+        rows = [[number(who, name, i, x[name]) for name in names] for i, x in enumerate(X)]
+        return names, np.array(rows, dtype=np.float64).reshape(len(X), len(names))
+    if isinstance(X, Sequence):
+        array = np.asarray(X)
+        return from_array(who, array if array.size else array.reshape(len(X), -1 if len(X) else 0))
+    return _from_frame(who, X)
+
+
+def is_mappings(X: Any) -> bool:
+    """Tell whether X is a non-empty sequence of mappings."""
+    return isinstance(X, Sequence) and len(X) > 0 and isinstance(X[0], Mapping)
+
+
+def _from_frame(who: str, X: Any) -> tuple[tuple[FeatureName, ...], FloatArray]:
+    import narwhals as nw  # noqa: PLC0415 - only those who bring frames pay for the import
+
+    raw_names = getattr(X, "columns", None)
+    if raw_names is not None:
+        checked_names(who, raw_names)  # before narwhals, whose message on duplicates does not name us
+    try:
+        frame = nw.from_native(X, eager_only=True)
+    except TypeError:
+        raise BadShape(
+            f"{who}: X must be a 2-D array, a sequence of mappings or a dataframe, got {type(X).__name__}"
+        ) from None
+    names = checked_names(who, frame.columns)
+    values = np.empty((frame.shape[0], len(names)))
+    for j, (name, column) in enumerate(zip(names, frame.iter_columns(), strict=True)):
+        values[:, j] = _column(who, name, column)
+    return names, values
+
+
+def _column(who: str, name: FeatureName, column: Any) -> FloatArray:
+    import narwhals as nw  # noqa: PLC0415
+
+    kind = column.dtype
+    if (kind.is_numeric() and not kind.is_decimal()) or kind == nw.Boolean:
+        missing = column.is_null()
+        if missing.any():
+            refuse(who, name, int(missing.to_numpy().argmax()), None)
+        return cast(FloatArray, column.cast(nw.Float64).to_numpy())
+    if kind.is_decimal() or kind in (nw.Object, nw.Unknown):
+        return np.array([number(who, name, i, value) for i, value in enumerate(column.to_list())])
+    for i, value in enumerate(column.to_list()):
+        refuse(who, name, i, value)
+    return np.empty(0)
+
+
+def labels_of(who: str, X: Any, y: Any, n_rows: int) -> NDArray[Any]:
+    """Return the labels as a 1-D array with one entry a row; None means all unlabelled.
+
+    Raises
+    ------
+    BadShape
+        Where the lengths differ, or X and y are pandas objects with different indexes.
+    """
+    if y is None:
+        return np.full(n_rows, None, dtype=object)
+    index, other = getattr(X, "index", None), getattr(y, "index", None)
+    if hasattr(index, "equals") and hasattr(other, "equals") and not cast(Any, index).equals(other):
+        raise BadShape(f"{who}: y must have the index of X, got another")
+    if isinstance(y, np.ma.MaskedArray):
+        y = cast(Any, y).astype(object).filled(None)
+    array = y if isinstance(y, np.ndarray) else _as_objects(y)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1 or len(array) != n_rows:
+        raise BadShape(f"{who}: y must have one entry a row, got shape {array.shape} for {n_rows} rows")
+    return array
+
+
+def _as_objects(y: Any) -> NDArray[np.object_]:
+    items: Iterable[Any] = y.to_list() if hasattr(y, "to_list") else y.to_pylist() if hasattr(y, "to_pylist") else y
+    items = list(items)
+    out = np.empty(len(items), dtype=object)
+    out[:] = items
+    return out
+
+
+def series_like(X: Any, values: NDArray[Any], name: str | None = None) -> Any:
+    """Return `values` in the kind that X is: an array for arrays, else a series with X's index."""
+    if isinstance(X, (np.ndarray, Sequence)):
+        return values
+    import narwhals as nw  # noqa: PLC0415
+
+    frame = nw.from_native(X, eager_only=True)
+    data = values.tolist() if values.dtype == object else values
+    series = nw.new_series(name or "", data, backend=nw.get_native_namespace(frame)).to_native()
+    if hasattr(X, "index"):
+        series.index = X.index
+        series.name = name
+    return series
+
+
+def frame_like(X: Any, columns: Mapping[Any, NDArray[Any]]) -> Any:
+    """Return equal-length columns in the kind that X is: a 2-D array for arrays, else a dataframe with X's index."""
+    if isinstance(X, (np.ndarray, Sequence)):
+        return np.column_stack(list(columns.values())) if columns else np.empty((len(X), 0))
+    import narwhals as nw  # noqa: PLC0415
+
+    frame = nw.from_native(X, eager_only=True)
+    native = nw.from_dict(
+        {str(name): values for name, values in columns.items()}, backend=nw.get_native_namespace(frame)
+    ).to_native()
+    if hasattr(X, "index"):
+        native.columns = list(columns)
+        native.index = X.index
+    return native

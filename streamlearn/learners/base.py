@@ -1,0 +1,311 @@
+"""Binary scorers: labels, one event and many, forecasts before learning."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamlearn.contracts import CodeArray, FeatureName, FloatArray, Label, Tested
+from streamlearn.errors import BadParameter
+from streamlearn.features.frames import frame_like, from_many, from_one, is_mappings, labels_of, series_like
+from streamlearn.kernels.rows import first_bad_row
+from streamlearn.learners.batch import (
+    Growth,
+    Labelled,
+    Rows,
+    halves,
+    refuse_bad,
+    rows_of_columns,
+    rows_of_mappings,
+    table,
+)
+from streamlearn.learners.labels import LabelPair
+from streamlearn.learners.learner import Learner
+
+__all__ = ["BinaryScorer", "Learner"]
+
+# Indexed by the code itself: 0, 1, and -1 for the last.
+_ONE_CODE = tuple(np.array([code], dtype=np.int8) for code in (0, 1, -1))
+
+
+class BinaryScorer(Learner):
+    """Base of learners that rank events of two classes.
+
+    A subclass gives the hooks below. Rows come C-contiguous, finite and as wide as the learner; codes are 1, 0 or -1
+    (no label: learn nothing, unless the learner is semi-supervised). One event goes through the same hook as many.
+
+    Hooks return -1, or the index of the first row with a NaN or an infinity where the class sets
+    ``_needs_finite_rows = False`` and checks rows itself; then nothing may have changed.
+    """
+
+    positive: Label | None
+    reject_cost: float = 0.5
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._labels = LabelPair(self.name, self.positive)
+        self._out = np.zeros(1)
+
+    # Hooks
+
+    @abstractmethod
+    def _swap_classes(self) -> None:
+        """Exchange the two classes, bit for bit as if it had been known from the start."""
+
+    @abstractmethod
+    def _learn(self, X: FloatArray, codes: CodeArray) -> int:
+        """Learn the rows in order."""
+
+    @abstractmethod
+    def _score(self, X: FloatArray, out: FloatArray) -> int:
+        """Write ranking scores into out[n_rows]."""
+
+    @abstractmethod
+    def _probability(self, X: FloatArray, out: FloatArray) -> int:
+        """Write P(positive) into out[n_rows]."""
+
+    @abstractmethod
+    def _test_then_learn(
+        self, X_test: FloatArray, X_learn: FloatArray, codes: CodeArray, scores: FloatArray, probabilities: FloatArray
+    ) -> int:
+        """For each row: score and P(positive) of X_test[i] by the present model, then learn X_learn[i]."""
+
+    # Learning
+
+    def learn_one(self, x: Any, y: Any = None) -> Self:
+        """Learn one event.
+
+        Parameters
+        ----------
+        x : mapping of name to number, or 1-D array
+        y : bool, int, float, str or None
+            The label; None = unlabelled.
+
+        Raises
+        ------
+        BadValue, BadLabel, TooManyFeatures
+            The state is then as before.
+        """
+        code = self._labels.code(y)
+        if code >= -1:
+            row = self._features.row(x)
+            if (
+                row is not None
+                and not (self._needs_finite_rows and first_bad_row(row) >= 0)
+                and self._learn(row, _ONE_CODE[code]) < 0
+            ):
+                return self
+        names, values = from_one(self.name, x)
+        self._take(rows_of_columns(self._features, names, values), np.array([y], dtype=object), None, None)
+        return self
+
+    def learn_many(self, X: Any, y: Any = None) -> Self:
+        """Learn a batch of rows, whole or not at all; the same bits as `learn_one` row by row.
+
+        Parameters
+        ----------
+        X : array [n_rows, n_features], dataframe, or sequence of mappings
+        y : array, series or sequence [n_rows], or None
+            Labels; None or NaN = unlabelled.
+        """
+        rows = self._rows(X)
+        self._take(rows, labels_of(self.name, X, y, len(rows)), None, None)
+        return self
+
+    def test_then_learn_many(self, X: Any, y: Any) -> Any:
+        """Return the ranking score of each row, made before that row was learned; then it is learned."""
+        rows = self._rows(X)
+        scores, probabilities = np.empty(len(rows)), np.empty(len(rows))
+        self._take(rows, labels_of(self.name, X, y, len(rows)), scores, probabilities)
+        return series_like(X, scores, "score")
+
+    def test_then_learn_columns(
+        self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]
+    ) -> Tested:
+        """Forecast each row before it is learned, then learn it; for the runtime.
+
+        Parameters
+        ----------
+        names : tuple of str or int
+        values : float64[n_rows, n_names]
+        labels : array [n_rows]
+        """
+        rows = rows_of_columns(self._features, names, values)
+        scores, probabilities = np.empty(len(rows)), np.empty(len(rows))
+        codes = self._take(rows, labels, scores, probabilities)
+        decisions = self._decide(probabilities)
+        return Tested(codes, scores, probabilities, self._named(decisions), decisions)
+
+    def check(self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]) -> None:
+        """Raise what learning this block would raise, and change nothing."""
+        rows_of_columns(self._features, names, values)
+        self._labels.copy().take_many(labels)
+
+    def _rows(self, X: Any) -> Rows:
+        if is_mappings(X):
+            return rows_of_mappings(self._features, X)
+        names, values = from_many(self.name, X)
+        return rows_of_columns(self._features, names, values)
+
+    def _take(
+        self, rows: Rows, labels: NDArray[Any], scores: FloatArray | None, probabilities: FloatArray | None
+    ) -> CodeArray:
+        """Learn checked rows, with forecasts first where arrays for them are given; return the codes."""
+        pair = self._labels.copy()
+        labelled = Labelled(*pair.take_many(labels))
+        for start, stop, swap in halves(len(rows), labelled.swap_at):
+            if swap:
+                self._swap_classes()
+            for a, b, growth in rows.pieces(start, stop):
+                self._piece(rows, slice(a, b), growth, labelled.codes, scores, probabilities)
+        self._labels = pair
+        return labelled.codes
+
+    def _piece(
+        self,
+        rows: Rows,
+        part: slice,
+        growth: Growth | None,
+        codes: CodeArray,
+        scores: FloatArray | None,
+        probabilities: FloatArray | None,
+    ) -> None:
+        X = np.ascontiguousarray(rows.values[part, : self.n_features])
+        test = scores is not None and probabilities is not None
+        if growth is not None:
+            if test:
+                self._score(X, scores[part])  # type: ignore[index]  # checked by `test`
+                self._probability(X, probabilities[part])  # type: ignore[index]
+            self._features.grow(growth.names)
+            self._widen(self.n_features)
+            self._learn(np.ascontiguousarray(rows.values[part, : self.n_features]), codes[part])
+        elif test:
+            self._test_then_learn(X, X, codes[part], scores[part], probabilities[part])  # type: ignore[index]
+        else:
+            self._learn(X, codes[part])
+
+    # Forecasting
+
+    def score_one(self, x: Any) -> float:
+        """Return the ranking score of one event: higher means more likely positive."""
+        return self._one(x, self._score)
+
+    def predict_proba_one(self, x: Any) -> dict[Label, float]:
+        """Return {label: probability}; empty before the first label was seen."""
+        negative, positive = self._names()
+        p = self._one(x, self._probability)
+        if negative is None or positive is None:
+            only = positive if negative is None else negative
+            return {} if only is None else {only: 1.0}
+        return {negative: 1.0 - p, positive: p}
+
+    def predict_one(self, x: Any) -> Label | None:
+        """Return the more probable label, or None to abstain: where its probability is below ``1 - reject_cost``.
+
+        None as well before the first label was seen.
+        """
+        p = self._one(x, self._probability)
+        cost = self.reject_cost
+        if cost < 0.5 and (p if p >= 0.5 else 1.0 - p) < 1.0 - cost:
+            return None
+        pair = self._labels
+        label, other = (pair.positive, pair.negative) if p >= 0.5 else (pair.negative, pair.positive)
+        return other if label is None else label
+
+    def score_many(self, X: Any) -> Any:
+        """Return the ranking scores of the rows, in the kind that X is."""
+        return series_like(X, self._outputs(X, self._score), "score")
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """Return P(negative), P(positive): an array [n_rows, 2] for arrays, else a frame with a column a label."""
+        p = self._outputs(X, self._probability)
+        negative, positive = self._names()
+        if negative is None or positive is None:
+            only = positive if negative is None else negative
+            p = np.ones(len(p)) if positive is not None else p * 0.0
+            return frame_like(X, {False: 1.0 - p, True: p} if only is None else {only: np.ones(len(p))})
+        return frame_like(X, {negative: 1.0 - p, positive: p})
+
+    def predict_many(self, X: Any) -> Any:
+        """Return a label a row, None where the learner abstains."""
+        decisions = self._decide(self._outputs(X, self._probability))
+        labels = self._named(decisions)
+        if len(labels) and all(type(label) is type(labels[0]) and label is not None for label in labels):
+            labels = np.array(labels.tolist(), dtype=None if isinstance(labels[0], str) else type(labels[0]))
+        return series_like(X, labels, "prediction")
+
+    def score_columns(self, names: tuple[FeatureName, ...], values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return ranking scores and P(positive) of a block of named columns; for the runtime."""
+        X = self._known_rows(names, values)
+        scores, probabilities = np.empty(len(X)), np.empty(len(X))
+        self._score(X, scores)
+        self._probability(X, probabilities)
+        return scores, probabilities
+
+    def decide_columns(self, codes: CodeArray, scores: FloatArray, probabilities: FloatArray) -> Tested:
+        """Return scores and probabilities with the decisions that follow from them; for the runtime."""
+        decisions = self._decide(probabilities)
+        return Tested(codes, scores, probabilities, self._named(decisions), decisions)
+
+    def _names(self) -> tuple[Label | None, Label | None]:
+        pair = self._labels
+        return pair.negative, pair.wanted if pair.positive is None else pair.positive
+
+    def label_pair(self) -> tuple[Label | None, Label | None]:
+        """Return the negative and the positive label; None for one that was not seen yet."""
+        return self._labels.negative, self._labels.positive
+
+    def _one(self, x: Any, hook: Callable[[FloatArray, FloatArray], int]) -> float:
+        """Return what the hook writes for one event; names without a column are dropped."""
+        row = self._features.row(x)
+        if row is None or (self._needs_finite_rows and first_bad_row(row) >= 0) or hook(row, self._out) >= 0:
+            hook(self._known_rows(*from_one(self.name, x)), self._out)
+        return self._out.item()
+
+    def _known_rows(self, names: tuple[FeatureName, ...], values: FloatArray) -> FloatArray:
+        refuse_bad(self.name, names, values)
+        self._features.refuse_other_kind(names)
+        return self._features.align(names, values)
+
+    def _outputs(self, X: Any, hook: Callable[[FloatArray, FloatArray], int]) -> FloatArray:
+        if is_mappings(X):
+            rows = np.concatenate([self._known_rows(*from_one(self.name, x)) for x in X])
+        else:
+            rows = self._known_rows(*from_many(self.name, X))
+        out = np.empty(len(rows))
+        hook(rows, out)
+        return out
+
+    def _decide(self, probabilities: FloatArray) -> FloatArray:
+        """Return 1, 0 or NaN (abstained) for each P(positive)."""
+        decisions = (probabilities >= 0.5).astype(np.float64)
+        if self.reject_cost < 0.5:
+            sure = np.where(probabilities >= 0.5, probabilities, 1.0 - probabilities)
+            decisions[sure < 1.0 - self.reject_cost] = np.nan
+        return decisions
+
+    def _named(self, decisions: FloatArray) -> NDArray[np.object_]:
+        negative, positive = self.label_pair()
+        names = table(positive if negative is None else negative, negative if positive is None else positive)
+        which = np.where(np.isnan(decisions), -1.0, decisions).astype(np.int64)
+        out: NDArray[np.object_] = names[which]
+        return out
+
+    # State
+
+    def _labels_text(self) -> str:
+        return self._labels.to_text()
+
+    def _take_labels_text(self, text: str) -> None:
+        self._labels.from_text(text)
+
+
+def checked_reject_cost(who: str, reject_cost: float) -> float:
+    """Return a cost in (0, 0.5], or raise BadParameter."""
+    if isinstance(reject_cost, bool) or not isinstance(reject_cost, (int, float)) or not 0 < reject_cost <= 0.5:
+        raise BadParameter(f"{who}: reject_cost must be in (0, 0.5], got {reject_cost!r}")
+    return reject_cost

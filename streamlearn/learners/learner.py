@@ -1,0 +1,185 @@
+"""What every learner shares: parameters, features, state, files."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamlearn import snapshot
+from streamlearn.contracts import Document, FeatureName, FloatArray, Snapshot
+from streamlearn.errors import BadParameter, BadSnapshot, StreamlearnError
+from streamlearn.features.vocabulary import Vocabulary
+
+_ARRAY = "array"
+_NUMBER = "number"
+_TEXTS = ("class", "parameters", "features", "labels")
+
+
+class Learner(ABC):
+    """Base of all learners.
+
+    A subclass stores its keyword-only parameters unchanged under their own names, checks them, and calls
+    ``super().__init__()`` last. It keeps its numbers in arrays and gives them to `_arrays` and `_numbers`.
+
+    A learner is not thread-safe: it reuses one row for all events.
+    """
+
+    max_features: int
+    _needs_finite_rows: ClassVar[bool] = True
+    """False where the kernels check rows themselves, before they change anything, and return the first bad one."""
+
+    def __init__(self) -> None:
+        if not isinstance(self.max_features, int) or self.max_features < 1:
+            raise BadParameter(f"{self.name}: max_features must be a whole number >= 1, got {self.max_features!r}")
+        self._features = Vocabulary(self.name, self.max_features)
+
+    # What a learner must tell
+
+    @abstractmethod
+    def _widen(self, n_features: int) -> None:
+        """Make room for new columns at the end, as if they had been 0 for ever."""
+
+    @abstractmethod
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of the state (not copies); their shapes follow from parameters and width."""
+
+    def _set_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Fill the arrays of the state from saved ones of the same names, dtypes and shapes."""
+        for name, mine in self._arrays().items():
+            mine[...] = fitting(self.name, name, arrays, mine)
+
+    def _numbers(self) -> Document:
+        """Return what of the state is not in arrays, as JSON values."""
+        return {}
+
+    def _set_numbers(self, numbers: Document) -> None:
+        """Take what `_numbers` gave."""
+        if numbers:
+            raise BadSnapshot(f"{self.name}: the saved state has unknown numbers {sorted(numbers)}")
+
+    # Parameters
+
+    @property
+    def name(self) -> str:
+        """The learner's name in reports and files: that of its class."""
+        return type(self).__name__
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns so far."""
+        return len(self._features)
+
+    @property
+    def feature_names(self) -> tuple[FeatureName, ...]:
+        """Names of the columns, in order."""
+        return self._features.names
+
+    @classmethod
+    def parameter_names(cls) -> tuple[str, ...]:
+        """Names of the constructor's parameters."""
+        return tuple(p for p in inspect.signature(cls).parameters)
+
+    def params(self) -> dict[str, Any]:
+        """Return the parameters as they stand."""
+        return {name: getattr(self, name) for name in self.parameter_names()}
+
+    def clone(self, **changes: Any) -> Self:
+        """Return an untrained learner with the same parameters but for `changes`."""
+        unknown = sorted(set(changes) - set(self.parameter_names()))
+        if unknown:
+            raise BadParameter(f"{self.name}: parameters must be of {list(self.parameter_names())}, got {unknown}")
+        return type(self)(**{**self.params(), **changes})
+
+    def __repr__(self) -> str:
+        defaults = {p.name: p.default for p in inspect.signature(type(self)).parameters.values()}
+        shown = (f"{name}={value!r}" for name, value in self.params().items() if value != defaults[name])
+        return f"{self.name}({', '.join(shown)})"
+
+    # State
+
+    def state(self) -> Snapshot:
+        """Return everything as a flat dict of arrays (copies), numbers and text."""
+        return {
+            "class": self.name,
+            "parameters": json.dumps({name: _plain(self.name, name, value) for name, value in self.params().items()}),
+            "features": self._features.to_text(),
+            "labels": self._labels_text(),
+            **snapshot.nest(_NUMBER, self._numbers()),
+            **snapshot.nest(_ARRAY, {name: array.copy() for name, array in self._arrays().items()}),
+        }
+
+    def _labels_text(self) -> str:
+        return ""
+
+    def _take_labels_text(self, text: str) -> None:
+        if text:
+            raise BadSnapshot(f"{self.name}: the saved state has labels, this learner has none")
+
+    @classmethod
+    def from_state(cls, state: Snapshot) -> Self:
+        """Return the learner that `state` describes.
+
+        Raises
+        ------
+        BadSnapshot
+            Where it is not a state of this class.
+        """
+        texts = {name: state.get(name) for name in _TEXTS}
+        if not all(isinstance(text, str) for text in texts.values()):
+            raise BadSnapshot(f"{cls.__name__}: the saved state must have the texts {list(_TEXTS)}")
+        if texts["class"] != cls.__name__:
+            raise BadSnapshot(f"{cls.__name__}: the saved state must be of this class, got {texts['class']!r}")
+        return cls._build(state)
+
+    @classmethod
+    def _build(cls, state: Snapshot) -> Self:
+        try:
+            made = cls(**json.loads(state["parameters"]))
+            made._features.from_text(state["features"])
+            made._take_labels_text(state["labels"])
+            made._widen(made.n_features)
+            made._set_numbers(snapshot.below(_NUMBER, state))
+            made._set_arrays(snapshot.below(_ARRAY, state))
+        except BadSnapshot:
+            raise
+        except (StreamlearnError, TypeError, ValueError, KeyError) as error:
+            raise BadSnapshot(f"{cls.__name__}: the saved state cannot be used: {error}") from error
+        return made
+
+    def restore(self, state: Snapshot) -> None:
+        """Become exactly what `state` describes, parameters included; untouched where that fails."""
+        self.__dict__ = type(self).from_state(state).__dict__
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the whole learner to one file, atomically; `streamlearn.load` reads it."""
+        snapshot.write_atomic(path, snapshot.pack("model", *snapshot.split(self.state())))
+
+
+def fitting(who: str, name: str, arrays: dict[str, NDArray[Any]], like: NDArray[Any]) -> NDArray[Any]:
+    """Return the saved array of this name, where dtype and shape are those of `like`."""
+    found = arrays.get(name)
+    if found is None:
+        raise BadSnapshot(f"{who}: the saved state has no array {name!r}")
+    if found.dtype != like.dtype or found.shape != like.shape:
+        raise BadSnapshot(
+            f"{who}: array {name!r} must be {like.dtype}{list(like.shape)}, got {found.dtype}{list(found.shape)}"
+        )
+    return found
+
+
+def _plain(who: str, name: str, value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is not None and not isinstance(value, (bool, int, float, str)):
+        raise BadSnapshot(f"{who}: parameter {name} must be a number, text or None to be saved, got {value!r}")
+    return value
+
+
+def empty_rows(n_features: int) -> FloatArray:
+    """Return float64[0, n_features]."""
+    return np.empty((0, n_features))
