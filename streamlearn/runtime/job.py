@@ -1,0 +1,260 @@
+"""The job file: read, overridden, checked, with every path made absolute.
+
+What a key means stands in `streamlearn.runtime.sections`; here are the rules that join several keys. Messages begin
+with the path of the wrong key.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from streamlearn.errors import BadJob
+from streamlearn.runtime.overrides import apply_overrides
+from streamlearn.runtime.schema import convert_tables
+from streamlearn.runtime.sections import (
+    BadEventsSection,
+    CheckpointSection,
+    EvaluateSection,
+    FeaturesSection,
+    JobFile,
+    LabelsSection,
+    SinkSection,
+    SourceSection,
+)
+
+_FORMATS = {".ndjson": "ndjson", ".jsonl": "ndjson", ".json": "ndjson", ".csv": "csv", ".parquet": "parquet"}
+
+
+@dataclass(frozen=True, slots=True)
+class LearnerSection:
+    """One ``[[learner]]``.
+
+    Attributes
+    ----------
+    name : str
+        As ``streamlearn learners`` prints it, or ``river:path.to.Class``.
+    title : str
+        Its name in the report, different from that of every other learner of the job.
+    params : dict
+        The learner's parameters.
+    """
+
+    name: str
+    title: str
+    params: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A checked job.
+
+    Attributes
+    ----------
+    name : str
+    folder : Path
+        What relative paths are relative to: the folder of the job file.
+    source, features, evaluate, labels, checkpoint, sink, bad_events
+        The sections; `checkpoint` and `sink` are None where the job has none.
+    learners : tuple of LearnerSection
+    out : str
+        Folder of the outputs, as written.
+    """
+
+    name: str
+    folder: Path
+    source: SourceSection
+    learners: tuple[LearnerSection, ...]
+    features: FeaturesSection = field(default_factory=FeaturesSection)
+    evaluate: EvaluateSection = field(default_factory=EvaluateSection)
+    labels: LabelsSection = field(default_factory=LabelsSection)
+    checkpoint: CheckpointSection | None = None
+    sink: SinkSection | None = None
+    bad_events: BadEventsSection = field(default_factory=BadEventsSection)
+    out: str = "out"
+
+    def resolve(self, path: str) -> Path:
+        """Return `path` as it is seen from the job file."""
+        return self.folder / Path(path).expanduser()
+
+    def output(self, suffix: str) -> Path:
+        """Return ``<out>/<name><suffix>``."""
+        return self.resolve(self.out) / f"{self.name}{suffix}"
+
+    @property
+    def source_paths(self) -> list[str]:
+        """The input paths or patterns, absolute; empty for ``stdin``."""
+        path = self.source.path
+        texts = [] if path is None else [path] if isinstance(path, str) else list(path)
+        return [str(self.resolve(text)) for text in texts]
+
+    @property
+    def checkpoint_dir(self) -> Path | None:
+        """Folder of the checkpoints, or None."""
+        if self.checkpoint is None:
+            return None
+        return self.resolve(self.checkpoint.dir) if self.checkpoint.dir else self.output(".checkpoints")
+
+    @property
+    def report_path(self) -> Path:
+        """Where the report goes."""
+        return self.resolve(self.evaluate.report) if self.evaluate.report else self.output(".report.json")
+
+    @property
+    def dead_letter_path(self) -> Path:
+        """Where bad events go."""
+        return self.resolve(self.bad_events.path) if self.bad_events.path else self.output(".bad.ndjson")
+
+    @property
+    def sink_format(self) -> str:
+        """Format of the predictions: as written, or by the ending of the path."""
+        assert self.sink is not None  # noqa: S101  asked only for a job that has one
+        return self.sink.format or _FORMATS[Path(self.sink.predictions).suffix]
+
+
+def read_job(path: Path, sets: Iterable[str] = (), environ: Mapping[str, str] | None = None) -> Job:
+    """Read and check a job file.
+
+    Parameters
+    ----------
+    path : Path
+        The TOML file.
+    sets : iterable of str
+        ``section.key=value`` texts that change it.
+    environ : mapping, optional
+        Environment variables that change it.
+
+    Raises
+    ------
+    BadJob
+        The file cannot be read, is not TOML, or breaks a rule.
+    """
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadJob(f"{path}: must be a readable TOML file, got {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise BadJob(f"{path}: must be TOML, got an error: {error}") from error
+    apply_overrides(tables, sets, environ or {})
+    return check_job(tables, folder=path.resolve().parent, name=path.stem)
+
+
+def check_job(tables: dict[str, Any], *, folder: Path, name: str) -> Job:
+    """Return the job that the tables of a job file describe; BadJob where a rule is broken."""
+    spec = convert_tables(tables)
+    _refuse_unavailable(spec)
+    _check_source(spec.source)
+    _check_features(spec)
+    _check_sink(spec.sink)
+    return Job(
+        name=spec.name or name,
+        folder=folder,
+        source=spec.source,
+        learners=_learners(spec.learner),
+        features=spec.features,
+        evaluate=spec.evaluate,
+        labels=spec.labels,
+        checkpoint=spec.checkpoint,
+        sink=spec.sink,
+        bad_events=spec.bad_events,
+        out=spec.out,
+    )
+
+
+def _refuse_unavailable(spec: JobFile) -> None:
+    if spec.source.kind == "kafka":
+        raise BadJob("source.kind: must be a file kind or 'stdin' in this release, got 'kafka'")
+    if spec.sink is not None and spec.sink.format == "kafka":
+        raise BadJob("sink.format: must be a file format in this release, got 'kafka'")
+    if spec.monitor is not None:
+        raise BadJob(
+            f"monitor.port: the monitor is not available in this release, remove [monitor], got {spec.monitor.port!r}"
+        )
+    late = {key: getattr(spec.labels, key) for key in ("source", "timeout", "capacity")}
+    for key, value in late.items():
+        if value is not None:
+            raise BadJob(f"labels.{key}: late labels are not available in this release, remove the key, got {value!r}")
+    if spec.labels.arrive == "late":
+        raise BadJob("labels.arrive: must be 'inline' in this release (a fixed lateness: evaluate.delay), got 'late'")
+
+
+def _check_source(source: SourceSection) -> None:
+    is_stdin = source.kind == "stdin"
+    if is_stdin and source.path is not None:
+        raise BadJob(f"source.path: must be absent for kind 'stdin', got {source.path!r}")
+    if not is_stdin and not source.path:
+        raise BadJob(f"source.path: must be given for kind {source.kind!r}")
+    if is_stdin and source.format in {None, "parquet"}:
+        raise BadJob(f"source.format: must be 'csv', 'ndjson' or 'libsvm' for kind 'stdin', got {source.format!r}")
+    if not is_stdin and source.format is not None:
+        raise BadJob(f"source.format: must be absent unless kind is 'stdin', got {source.format!r}")
+    if source.follow and (is_stdin or source.kind == "parquet"):
+        raise BadJob(f"source.follow: must be false for kind {source.kind!r}, got true")
+    _check_csv_keys(source)
+
+
+def _check_csv_keys(source: SourceSection) -> None:
+    is_csv = "csv" in {source.kind, source.format}
+    csv_only = {"delimiter": source.delimiter != ",", "header": not source.header, "names": source.names is not None}
+    for key, is_set in csv_only.items():
+        if is_set and not is_csv:
+            raise BadJob(f"source.{key}: must be absent unless the input is CSV, got {getattr(source, key)!r}")
+    if is_csv and source.header == (source.names is not None):
+        rule = "be absent when header is true" if source.header else "name the columns when header is false"
+        raise BadJob(f"source.names: must {rule}, got {source.names!r}")
+
+
+def _check_features(spec: JobFile) -> None:
+    features, is_libsvm = spec.features, "libsvm" in {spec.source.kind, spec.source.format}
+    if is_libsvm:
+        for key in ("label", "exclude", "categorical"):
+            if value := getattr(features, key):
+                raise BadJob(f"features.{key}: must be absent for libsvm input, got {value!r}")
+        if spec.labels.key:
+            raise BadJob(f"labels.key: must be absent for libsvm input, got {spec.labels.key!r}")
+    elif features.label is None:
+        raise BadJob("features.label: must be given")
+    _check_roles(spec)
+
+
+def _check_roles(spec: JobFile) -> None:
+    roles: dict[str, str] = {}
+    named = [("features.label", [spec.features.label]), ("labels.key", [spec.labels.key])]
+    named += [
+        ("features.exclude", list(spec.features.exclude)),
+        ("features.categorical", list(spec.features.categorical)),
+    ]
+    for place, columns in named:
+        for column in filter(None, columns):
+            if column in roles:
+                raise BadJob(f"{place}: must not name a column of {roles[column]}, got {column!r}")
+            roles[column] = place
+
+
+def _check_sink(sink: SinkSection | None) -> None:
+    if sink is None or sink.format is not None:
+        return
+    suffix = Path(sink.predictions).suffix
+    if suffix not in _FORMATS:
+        endings = ", ".join(_FORMATS)
+        raise BadJob(f"sink.predictions: must end in {endings} or have sink.format beside it, got {sink.predictions!r}")
+
+
+def _learners(tables: list[dict[str, Any]]) -> tuple[LearnerSection, ...]:
+    if not tables:
+        raise BadJob("learner: must be one or more [[learner]] tables, got none")
+    sections: list[LearnerSection] = []
+    for index, table in enumerate(tables):
+        params = dict(table)
+        name = params.pop("name", None)
+        title = params.pop("title", name)
+        for key, value in (("name", name), ("title", title)):
+            if not isinstance(value, str) or not value:
+                raise BadJob(f"learner[{index}].{key}: must be a text, got {value!r}")
+        if title in {section.title for section in sections}:
+            raise BadJob(f"learner[{index}].title: must differ from the titles of the other learners, got {title!r}")
+        sections.append(LearnerSection(name, title, params))
+    return tuple(sections)

@@ -1,0 +1,209 @@
+"""The sections of a job file as they may be written: names, types and ranges of every key.
+
+Each key is acted on; a key that this release cannot act on is refused in `streamlearn.runtime.job` with the reason.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+Count = Annotated[int, Meta(ge=1)]
+Whole = Annotated[int, Meta(ge=0)]
+Seconds = Annotated[float, Meta(gt=0)]
+Port = Annotated[int, Meta(ge=1, le=65535)]
+Character = Annotated[str, Meta(min_length=1, max_length=1)]
+Text = Annotated[str, Meta(min_length=1)]
+
+FileKind = Literal["csv", "ndjson", "libsvm", "parquet"]
+SourceKind = Literal["csv", "ndjson", "libsvm", "parquet", "stdin", "kafka"]
+SinkKind = Literal["ndjson", "csv", "parquet", "kafka"]
+Scale = Literal["auto", "standard", "range", "none"]
+Policy = Literal["dead-letter", "stop"]
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of the job file; keys that it does not list are errors."""
+
+
+class SourceSection(Section, frozen=True):
+    """``[source]``: where the events come from.
+
+    Attributes
+    ----------
+    kind : str
+        ``csv``, ``ndjson``, ``libsvm``, ``parquet`` or ``stdin``.
+    path : str or list of str
+        File, list of files or glob pattern, relative to the job file; ``.gz`` and ``.zst`` are decompressed.
+    format : str
+        What comes through ``stdin``: ``csv``, ``ndjson`` or ``libsvm``.
+    follow : bool
+        Wait for more when the end of the file is reached, like ``tail -F``.
+    delimiter, header, names
+        Of CSV: one character, whether the first line names the columns, and the names where it does not.
+    batch_events : int
+        Events decoded and learned at a time; never changes a result.
+    """
+
+    kind: SourceKind
+    path: Text | tuple[Text, ...] | None = None
+    format: FileKind | None = None
+    follow: bool = False
+    delimiter: Character = ","
+    header: bool = True
+    names: tuple[Text, ...] | None = None
+    batch_events: Count = 1024
+
+
+class FeaturesSection(Section, frozen=True):
+    """``[features]``: which columns are what.
+
+    Attributes
+    ----------
+    label : str
+        The label column; for ``libsvm`` the label comes first in each line and needs no name.
+    exclude : list of str
+        Columns to leave out, for example those that leak the label.
+    categorical : list of str
+        Columns of text or codes, turned into one-hot columns that grow with the values seen.
+    scale : str
+        Given to the learners that have a parameter ``scale`` and do not set it themselves.
+    on_bad_value : str
+        What happens to an event with NaN, infinity, nothing or text where a number belongs: ``reject`` (it goes the way
+        of ``[bad_events]``) or ``stop``.
+    """
+
+    label: Text | None = None
+    exclude: tuple[Text, ...] = ()
+    categorical: tuple[Text, ...] = ()
+    scale: Scale | None = None
+    on_bad_value: Literal["reject", "stop"] = "reject"
+
+
+class EvaluateSection(Section, frozen=True):
+    """``[evaluate]``: what is measured, prequentially, for every learner.
+
+    Attributes
+    ----------
+    metrics : list of str
+        ``auc``, ``logloss``, ``kappa_t``, ``reject_auc:d=0.4``, ...
+    window : int
+        Beside each metric that can be windowed also its value over the last `window` labelled events.
+    delay : int
+        Labels arrive this many events late: a learner is asked about an event before it saw the last `delay` labels.
+    report : str
+        Path of the report; the picture goes beside it. Default: ``<out>/<name>.report.json``.
+    """
+
+    metrics: tuple[Text, ...] = ("auc", "logloss")
+    window: Count | None = None
+    delay: Whole = 0
+    report: Text | None = None
+
+
+class LabelsSection(Section, frozen=True):
+    """``[labels]``: how labels come.
+
+    Attributes
+    ----------
+    arrive : str
+        ``inline``: with their events. ``late`` is refused by this release.
+    key : str
+        Column that identifies an event; it is not a feature, and goes out with the predictions.
+    source, timeout, capacity
+        Of late labels; refused by this release.
+    """
+
+    arrive: Literal["inline", "late"] = "inline"
+    key: Text | None = None
+    source: Any = None
+    timeout: Any = None
+    capacity: Any = None
+
+
+class CheckpointSection(Section, frozen=True):
+    """``[checkpoint]``: without this section the job cannot be resumed.
+
+    Attributes
+    ----------
+    dir : str
+        Folder of the checkpoints. Default: ``<out>/<name>.checkpoints``.
+    every : int
+        Events between two checkpoints; whichever of `every` and `every_s` comes first.
+    every_s : float
+        Seconds between two checkpoints.
+    keep : int
+        How many checkpoints stay.
+    """
+
+    dir: Text | None = None
+    every: Count | None = None
+    every_s: Seconds = 5.0
+    keep: Count = 2
+
+
+class SinkSection(Section, frozen=True):
+    """``[sink]``: where the first learner's predictions go.
+
+    Attributes
+    ----------
+    predictions : str
+        Path of the file (for ``parquet`` a folder of part files).
+    format : str
+        ``ndjson``, ``csv`` or ``parquet``; by default what the path ends in.
+    """
+
+    predictions: Text
+    format: SinkKind | None = None
+
+
+class BadEventsSection(Section, frozen=True):
+    """``[bad_events]``: events that cannot be decoded or learned.
+
+    Attributes
+    ----------
+    policy : str
+        ``dead-letter``: write them down and go on; ``stop``: end the job at the first one.
+    path : str
+        The dead-letter file. Default: ``<out>/<name>.bad.ndjson``.
+    max_count : int
+        End the job when more than this many events were bad.
+    """
+
+    policy: Policy = "dead-letter"
+    path: Text | None = None
+    max_count: Whole | None = None
+
+
+class MonitorSection(Section, frozen=True):
+    """``[monitor]``: refused by this release."""
+
+    port: Port | None = None
+
+
+class JobFile(Section, frozen=True):
+    """The whole file.
+
+    Attributes
+    ----------
+    name : str
+        Name of the job, in the names of its outputs. Default: the file's name.
+    out : str
+        Folder of the outputs, relative to the job file.
+    learner : list of tables
+        ``name`` (as ``streamlearn learners`` prints it), ``title`` (its name in the report) and the parameters.
+    """
+
+    source: SourceSection
+    learner: list[dict[str, Any]]
+    features: FeaturesSection = FeaturesSection()
+    evaluate: EvaluateSection = EvaluateSection()
+    labels: LabelsSection = LabelsSection()
+    checkpoint: CheckpointSection | None = None
+    sink: SinkSection | None = None
+    bad_events: BadEventsSection = BadEventsSection()
+    monitor: MonitorSection | None = None
+    name: Text | None = None
+    out: Text = "out"
