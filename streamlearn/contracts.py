@@ -6,7 +6,7 @@ read; learners, metrics and sinks have a flat `Snapshot` that goes into a checkp
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
@@ -102,6 +102,10 @@ class Batch:
         Events of the same stretch of input that could not be decoded.
     positions : tuple of Position
         The positions after this batch, for every partition that moved.
+    partition : str
+        The partition all events of the batch came from.
+    origin : callable, row -> (offset, raw bytes), or None
+        Where an event began and the record as it came, for an event that is refused later; valid while the batch lives.
     """
 
     names: tuple[FeatureName, ...]
@@ -112,6 +116,8 @@ class Batch:
     text: Mapping[str, NDArray[np.object_]] = field(default_factory=dict)
     keys: NDArray[np.object_] | None = None
     rejected: Sequence[Rejected] = ()
+    partition: str = ""
+    origin: Callable[[int], tuple[int, bytes]] | None = None
 
     def __len__(self) -> int:
         return len(self.records)
