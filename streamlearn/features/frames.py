@@ -80,8 +80,8 @@ def is_mappings(X: Any) -> bool:
 def _from_frame(who: str, X: Any) -> tuple[tuple[FeatureName, ...], FloatArray]:
     import narwhals as nw  # noqa: PLC0415 - only those who bring frames pay for the import
 
-    raw_names = getattr(X, "columns", None)
-    if raw_names is not None:
+    raw_names = getattr(X, "column_names", None) or getattr(X, "columns", None)
+    if raw_names is not None and not callable(raw_names):
         checked_names(who, raw_names)  # before narwhals, whose message on duplicates does not name us
     try:
         frame = nw.from_native(X, eager_only=True)

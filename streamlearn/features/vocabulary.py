@@ -1,7 +1,9 @@
 """Feature names and their columns: growing, bounded, the same for any order of the columns.
 
-Names of one event are sorted when they come in for the first time (numbers before text), and appended. So any column
-order of the same events gives the same columns, and the same bits in every sum over them.
+A name gets its column with its first value that is not 0, since an absent feature counts as 0. Names that come in with
+the same event are sorted (numbers before text). So the columns, and with them the bits of every sum over them, depend
+on the values of the events alone: not on the order in which features are listed, not on the cut into batches, and not
+on whether zeros are written out (dense rows, frames) or left out (sparse rows, one-hot columns of a growing batch).
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from streamlearn.contracts import FeatureName, FloatArray, IntArray
-from streamlearn.errors import BadShape, BadSnapshot, BadValue, TooManyFeatures
+from streamlearn.errors import BadShape, BadSnapshot, BadValue
 
 
 def _order(name: FeatureName) -> tuple[bool, int, str]:
@@ -26,48 +28,43 @@ def _order(name: FeatureName) -> tuple[bool, int, str]:
 class Vocabulary:
     """Names -> columns, and one reused row.
 
+    Names that were met with nothing but zeros are remembered as dormant (up to `max_features` of them, no part of the
+    state), so that events which carry them still take the fast path.
+
     Parameters
     ----------
     who : str
         Name for messages.
     max_features : int
-        Bound of the width; more raises TooManyFeatures.
+        Bound of the width; what would exceed it is refused before anything changes.
     """
-
-    __slots__ = (
-        "_buffer",
-        "_columns",
-        "_get",
-        "_names",
-        "_pack",
-        "_packers",
-        "_positional",
-        "_row",
-        "_scratch",
-        "max_features",
-        "who",
-    )
 
     def __init__(self, who: str, max_features: int) -> None:
         self.who = who
         self.max_features = max_features
         self._names: list[FeatureName] = []
         self._columns: dict[FeatureName, int] = {}
+        self._dormant: list[FeatureName] = []
         self._packers: dict[int, Callable[..., None]] = {}
         self._rebuild()
 
     def _rebuild(self) -> None:
         n = len(self._names)
-        self._buffer: Any = np.zeros(n)
-        self._row: FloatArray = self._buffer.reshape(1, n)
-        self._scratch: Any = np.zeros(n)
-        self._positional = self._names == list(range(n))
-        self._pack = struct.Struct(f"{n}d").pack_into
+        listed = self._names + self._dormant
+        self._places = {name: k for k, name in enumerate(listed)}
+        self._buffer: Any = np.zeros(len(listed))
+        self._row: FloatArray = self._buffer[:n].reshape(1, n)
+        self._tail = self._buffer[n:] if self._dormant else None
+        self._scratch: Any = np.zeros(len(listed))
+        self._pack = struct.Struct(f"{len(listed)}d").pack_into
         # itemgetter of one name gives the value itself, not a tuple of one.
-        only = self._names[0] if n == 1 else None
+        only = listed[0] if len(listed) == 1 else None
         self._get: Callable[[Any], tuple[Any, ...]] = (
-            itemgetter(*self._names) if n > 1 else lambda x: (x[only],) if n else ()
+            itemgetter(*listed) if len(listed) > 1 else lambda x: (x[only],) if listed else ()
         )
+        positional = all(type(name) is int and name < len(listed) for name in listed)
+        self._positions = np.array(listed, dtype=np.int64) if positional else None
+        self._planned: tuple[tuple[FeatureName, ...], IntArray] = ((), np.empty(0, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self._names)
@@ -83,29 +80,33 @@ class Vocabulary:
         The common case costs one look-up and one conversion a value. ``struct`` takes whatever is a real number and
         nothing else: text that looks like a number is refused, as `numpy.fromiter` would not.
         """
-        if type(x) is not dict:
-            return self._array_row(x)
         try:
-            if len(x) == len(self._names):
+            if type(x) is not dict:
+                if not self._from_array(x):
+                    return None
+            elif len(x) == len(self._places):
                 self._pack(self._buffer, 0, *self._get(x))
             else:
                 self._scatter(x)
         except (KeyError, struct.error, OverflowError, TypeError):
             return None
+        if self._tail is not None and self._tail.any():
+            return None
         return self._row
 
-    def _array_row(self, x: Any) -> FloatArray | None:
-        fits = type(x) is np.ndarray and x.dtype == np.float64 and x.shape == (len(self._names),)
-        if not fits or not self._positional:
-            return None
-        self._buffer[:] = x
-        return self._row
+    def _from_array(self, x: Any) -> bool:
+        if type(x) is not np.ndarray or x.dtype != np.float64 or x.shape != self._buffer.shape:
+            return False
+        if self._positions is None:
+            return False
+        x.take(self._positions, out=self._buffer, mode="clip")
+        return True
 
     def _scatter(self, x: Mapping[Any, Any]) -> None:
-        """Fill the row from a mapping with fewer names than columns; absent ones are 0."""
-        columns = self._columns
+        """Fill the row from a mapping with fewer names than are listed; absent ones are 0."""
+        places = self._places
         n = len(x)
-        where = [columns[name] for name in x]
+        where = [places[name] for name in x]
         pack = self._packers.get(n)
         if pack is None:
             pack = self._packers[n] = struct.Struct(f"{n}d").pack_into
@@ -114,21 +115,8 @@ class Vocabulary:
         self._buffer[where] = self._scratch[:n]
 
     def unseen(self, names: Iterable[FeatureName]) -> list[FeatureName]:
-        """Return the names without a column, in the order in which they would be appended.
-
-        Raises
-        ------
-        TooManyFeatures
-            Where they would not fit.
-        """
-        new = sorted({name for name in names if name not in self._columns}, key=_order)
-        if len(self._names) + len(new) > self.max_features:
-            raise TooManyFeatures(
-                f"{self.who}: features must be at most max_features={self.max_features}, "
-                f"got {len(self._names)} known and {len(new)} new ({new[0]!r}, ...)"
-            )
-        self.refuse_other_kind(new)
-        return new
+        """Return those of the names that have no column, in the order in which they would get one."""
+        return sorted({name for name in names if name not in self._columns}, key=_order)
 
     def refuse_other_kind(self, names: Sequence[FeatureName]) -> None:
         """Raise BadShape where a model that learned by name is given positions, or the other way round."""
@@ -142,12 +130,25 @@ class Vocabulary:
         for name in new:
             self._columns[name] = len(self._names)
             self._names.append(name)
+        if self._dormant:
+            self._dormant = [name for name in self._dormant if name not in self._columns]
         self._rebuild()
 
-    def columns(self, names: Iterable[FeatureName]) -> IntArray:
-        """Return the column of each name, -1 where it has none: int64[n_names]."""
+    def remember(self, names: Iterable[FeatureName]) -> None:
+        """Take note of names met with nothing but zeros, as far as there is room."""
+        dormant = [name for name in names if name not in self._places]
+        if dormant and len(self._dormant) + len(dormant) <= self.max_features:
+            self._dormant += dormant
+            self._rebuild()
+
+    def columns(self, names: tuple[FeatureName, ...]) -> IntArray:
+        """Return the column of each name, -1 where it has none: int64[n_names]; kept for the next batch of the like."""
+        if names == self._planned[0] and names:
+            return self._planned[1]
         find = self._columns.get
-        return np.array([find(name, -1) for name in names], dtype=np.int64)
+        found = np.array([find(name, -1) for name in names], dtype=np.int64)
+        self._planned = (names, found)
+        return found
 
     def is_exactly(self, names: tuple[FeatureName, ...]) -> bool:
         """Tell whether `names` are the columns, in order."""
@@ -162,8 +163,11 @@ class Vocabulary:
             return np.ascontiguousarray(values)
         out = np.zeros((len(values), len(self._names)))
         where = self.columns(names)
-        known = where >= 0
-        out[:, where[known]] = values[:, known]
+        if (where >= 0).all():
+            out[:, where] = values
+        else:
+            known = where >= 0
+            out[:, where[known]] = values[:, known]
         return out
 
     def to_text(self) -> str:
@@ -179,6 +183,7 @@ class Vocabulary:
             raise BadSnapshot(f"{self.who}: feature names must differ from each other")
         self._names = []
         self._columns = {}
+        self._dormant = []
         self.grow(names)
 
 

@@ -136,9 +136,23 @@ class BinaryScorer(Learner):
         """
         rows = rows_of_columns(self._features, names, values)
         scores, probabilities = np.empty(len(rows)), np.empty(len(rows))
+        before = self._labels
         codes = self._take(rows, labels, scores, probabilities)
-        decisions = self._decide(probabilities)
-        return Tested(codes, scores, probabilities, self._named(decisions), decisions)
+        tested = self.decide_columns(codes, scores, probabilities)
+        if not before.complete:
+            self._name_early(before.copy(), labels, tested)
+        return tested
+
+    def _name_early(self, pair: LabelPair, labels: NDArray[Any], tested: Tested) -> None:
+        """Correct the decisions of rows forecast before both labels were known: only a label seen by then can be named."""
+        for i, y in enumerate(labels):
+            if pair.complete:
+                return
+            known = pair.positive if pair.negative is None else pair.negative
+            sure = np.isfinite(tested.decisions[i])
+            tested.predictions[i] = known if sure else None
+            tested.decisions[i] = self._labels.code(known) if sure and known is not None else np.nan
+            pair.take(y)
 
     def check(self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]) -> None:
         """Raise what learning this block would raise, and change nothing."""

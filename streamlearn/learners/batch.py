@@ -54,44 +54,73 @@ class Rows:
             yield start, stop, None
 
 
-def rows_of_columns(
-    features: Vocabulary, names: tuple[FeatureName, ...], values: FloatArray, *, check: bool = True
-) -> Rows:
+def rows_of_columns(features: Vocabulary, names: tuple[FeatureName, ...], values: FloatArray) -> Rows:
     """Return the rows of a block whose columns have names; refuse NaN and infinities."""
-    if check:
-        refuse_bad(features.who, names, values)
+    refuse_bad(features.who, names, values)
     if features.is_exactly(names):
         return Rows(np.ascontiguousarray(values))
-    new = features.unseen(names)
-    if not new or not len(values):
+    features.refuse_other_kind(names)
+    births: dict[int, list[FeatureName]] = {}
+    absent = np.flatnonzero(features.columns(names) < 0)
+    for j in absent:
+        occurs = values[:, j] != 0.0
+        if occurs.any():
+            births.setdefault(int(occurs.argmax()), []).append(names[j])
+    if not births:
+        features.remember(names[j] for j in absent)
         return Rows(features.align(names, values))
-    place = {name: k for k, name in enumerate((*features.names, *new))}
+    growth = _growth(features, births)
+    place = _places(features, growth)
+    kept = [j for j, name in enumerate(names) if name in place]
     out = np.zeros((len(values), len(place)))
-    out[:, [place[name] for name in names]] = values
-    return Rows(out, (Growth(0, tuple(new)),))
+    out[:, [place[names[j]] for j in kept]] = values[:, kept]
+    return Rows(out, growth)
 
 
 def rows_of_mappings(features: Vocabulary, X: Sequence[Mapping[Any, Any]]) -> Rows:
     """Return the rows of events whose keys may differ: absent ones are 0, new ones widen from their row on."""
-    known = Vocabulary(features.who, features.max_features)
-    known.grow(features.names)
-    growth = []
-    entries: list[tuple[list[int], list[float]]] = []
+    events: list[dict[FeatureName, float]] = []
+    births: dict[int, list[FeatureName]] = {}
+    seen = set(features.names)
     for i, x in enumerate(X):
         names = checked_names(features.who, x)
-        try:
-            new = known.unseen(names)
-        except TooManyFeatures as error:
-            raise TooManyFeatures(f"{error} in row {i}") from None
+        features.refuse_other_kind(names)
+        event = {name: number(features.who, name, i, x[key]) for name, key in zip(names, x, strict=True)}
+        new = [name for name, value in event.items() if value != 0.0 and name not in seen]
         if new:
-            growth.append(Growth(i, tuple(new)))
-            known.grow(new)
-        numbers = [number(features.who, name, i, x[key]) for name, key in zip(names, x, strict=True)]
-        entries.append((known.columns(names).tolist(), numbers))
-    values = np.zeros((len(X), len(known)))
-    for i, (columns, numbers) in enumerate(entries):
-        values[i, columns] = numbers
-    return Rows(values, tuple(growth))
+            births[i] = new
+            seen.update(new)
+        events.append(event)
+    growth = _growth(features, births)
+    place = _places(features, growth)
+    values = np.zeros((len(X), len(place)))
+    for i, event in enumerate(events):
+        for name, value in event.items():
+            if name in place:
+                values[i, place[name]] = value
+    return Rows(values, growth)
+
+
+def _growth(features: Vocabulary, births: Mapping[int, Sequence[FeatureName]]) -> tuple[Growth, ...]:
+    """Return the growth row by row, names of one row in their fixed order; refuse what would not fit."""
+    growth = []
+    room = features.max_features - len(features)
+    for row in sorted(births):
+        new = features.unseen(births[row])
+        room -= len(new)
+        if room < 0:
+            raise TooManyFeatures(
+                f"{features.who}: features must be at most max_features={features.max_features}, "
+                f"got one too many with {new[-1]!r} in row {row}"
+            )
+        growth.append(Growth(row, tuple(new)))
+    return tuple(growth)
+
+
+def _places(features: Vocabulary, growth: Sequence[Growth]) -> dict[FeatureName, int]:
+    """Return name -> column as they will be after the growth."""
+    names = [*features.names, *(name for step in growth for name in step.names)]
+    return {name: k for k, name in enumerate(names)}
 
 
 def refuse_bad(who: str, names: Sequence[FeatureName], values: FloatArray) -> None:

@@ -1,0 +1,32 @@
+"""Every learner keeps the promises of the public contract."""
+
+import inspect
+
+import pytest
+
+from streamlearn.learners.registry import MODULES, learner_class
+from tests.contract import CHECKS
+from tests.naive.logistic import NaiveLogistic
+
+VARIANTS = {
+    "AUCRO": ({}, {"solver": "sgd"}, {"half_life": 50.0}, {"half_life": 50.0, "clock": "class"}),
+}
+
+
+def subjects() -> list:
+    out = [pytest.param(NaiveLogistic, {}, id="NaiveLogistic")]
+    for name in MODULES:
+        for params in VARIANTS.get(name, ({},)):
+            label = name + "".join(f"-{k}={v}" for k, v in params.items())
+            out.append(pytest.param(learner_class(name), params, id=label))
+    return out
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
+@pytest.mark.parametrize(("cls", "params"), subjects())
+def test_learner(cls, params, check, tmp_path):
+    def make(**changes):
+        return cls(**{**params, **changes})
+
+    needs_path = "path" in inspect.signature(check).parameters
+    check(make, tmp_path / "model.safetensors") if needs_path else check(make)
