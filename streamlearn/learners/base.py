@@ -144,7 +144,7 @@ class BinaryScorer(Learner):
         return tested
 
     def _name_early(self, pair: LabelPair, labels: NDArray[Any], tested: Tested) -> None:
-        """Correct the decisions of rows forecast before both labels were known: only a label seen by then can be named."""
+        """Correct the decisions made before both labels were known: only a label seen by then can be named."""
         for i, y in enumerate(labels):
             if pair.complete:
                 return

@@ -1,4 +1,4 @@
-"""A logistic regression by plain stochastic gradient steps: the smallest honest learner for tests of the shared base."""
+"""A logistic regression by plain gradient steps: the smallest honest learner, for tests of the shared base."""
 
 from __future__ import annotations
 
