@@ -138,7 +138,7 @@ def check_restored_equals_never_stopped(make: Factory, path: Any) -> None:
         again = type(first).from_state(first.state())
         assert same(straight.state(), again.learn_many(X[k:], y[k:]).state())
         first.save(path)
-        from streamlearn.learners.registry import MODULES, load  # noqa: PLC0415
+        from streamlearn.learners.registry import MODULES, load
 
         if first.name in MODULES:
             assert same(straight.state(), load(path).learn_many(X[k:], y[k:]).state())

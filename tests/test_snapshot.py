@@ -67,7 +67,7 @@ def test_a_huge_header_length_is_refused_without_reading_on():
 
 
 def test_a_safetensors_file_of_somebody_else_is_refused():
-    from safetensors.numpy import save  # noqa: PLC0415
+    from safetensors.numpy import save
 
     with pytest.raises(BadSnapshot, match="not written by streamlearn"):
         snapshot.unpack(save({"weight": np.zeros(3)}), "model")

@@ -39,32 +39,30 @@ class Vocabulary:
         Bound of the width; what would exceed it is refused before anything changes.
     """
 
+    row: Callable[[Any], FloatArray | None]
+    """Return float64[1, n], reused, for a dict of known names or an array as wide as the model; else None."""
+
     def __init__(self, who: str, max_features: int) -> None:
         self.who = who
         self.max_features = max_features
         self._names: list[FeatureName] = []
         self._columns: dict[FeatureName, int] = {}
         self._dormant: list[FeatureName] = []
-        self._packers: dict[int, Callable[..., None]] = {}
         self._rebuild()
 
     def _rebuild(self) -> None:
-        n = len(self._names)
         listed = self._names + self._dormant
         self._places = {name: k for k, name in enumerate(listed)}
-        self._buffer: Any = np.zeros(len(listed))
-        self._row: FloatArray = self._buffer[:n].reshape(1, n)
-        self._tail = self._buffer[n:] if self._dormant else None
-        self._scratch: Any = np.zeros(len(listed))
-        self._pack = struct.Struct(f"{len(listed)}d").pack_into
-        # itemgetter of one name gives the value itself, not a tuple of one.
-        only = listed[0] if len(listed) == 1 else None
-        self._get: Callable[[Any], tuple[Any, ...]] = (
-            itemgetter(*listed) if len(listed) > 1 else lambda x: (x[only],) if listed else ()
-        )
-        positional = all(type(name) is int and name < len(listed) for name in listed)
-        self._positions = np.array(listed, dtype=np.int64) if positional else None
+        self.row = _row_of(self._places, len(self._names))
         self._planned: tuple[tuple[FeatureName, ...], IntArray] = ((), np.empty(0, dtype=np.int64))
+
+    def __getstate__(self) -> tuple[str, int, list[FeatureName], list[FeatureName]]:
+        return self.who, self.max_features, list(self._names), list(self._dormant)
+
+    def __setstate__(self, state: tuple[str, int, list[FeatureName], list[FeatureName]]) -> None:
+        self.who, self.max_features, self._names, self._dormant = state
+        self._columns = {name: k for k, name in enumerate(self._names)}
+        self._rebuild()
 
     def __len__(self) -> int:
         return len(self._names)
@@ -73,46 +71,6 @@ class Vocabulary:
     def names(self) -> tuple[FeatureName, ...]:
         """Feature names in column order."""
         return tuple(self._names)
-
-    def row(self, x: Any) -> FloatArray | None:
-        """Return float64[1, n], reused, for a dict of known names or an array as wide as the model; else None.
-
-        The common case costs one look-up and one conversion a value. ``struct`` takes whatever is a real number and
-        nothing else: text that looks like a number is refused, as `numpy.fromiter` would not.
-        """
-        try:
-            if type(x) is not dict:
-                if not self._from_array(x):
-                    return None
-            elif len(x) == len(self._places):
-                self._pack(self._buffer, 0, *self._get(x))
-            else:
-                self._scatter(x)
-        except (KeyError, struct.error, OverflowError, TypeError):
-            return None
-        if self._tail is not None and self._tail.any():
-            return None
-        return self._row
-
-    def _from_array(self, x: Any) -> bool:
-        if type(x) is not np.ndarray or x.dtype != np.float64 or x.shape != self._buffer.shape:
-            return False
-        if self._positions is None:
-            return False
-        x.take(self._positions, out=self._buffer, mode="clip")
-        return True
-
-    def _scatter(self, x: Mapping[Any, Any]) -> None:
-        """Fill the row from a mapping with fewer names than are listed; absent ones are 0."""
-        places = self._places
-        n = len(x)
-        where = [places[name] for name in x]
-        pack = self._packers.get(n)
-        if pack is None:
-            pack = self._packers[n] = struct.Struct(f"{n}d").pack_into
-        pack(self._scratch, 0, *x.values())
-        self._buffer.fill(0.0)
-        self._buffer[where] = self._scratch[:n]
 
     def unseen(self, names: Iterable[FeatureName]) -> list[FeatureName]:
         """Return those of the names that have no column, in the order in which they would get one."""
@@ -185,6 +143,77 @@ class Vocabulary:
         self._columns = {}
         self._dormant = []
         self.grow(names)
+
+
+def _row_of(places: dict[FeatureName, int], n_columns: int) -> Callable[[Any], FloatArray | None]:
+    """Return the function from one event to its row.
+
+    The common case costs one look-up and one conversion a value, and the look-ups alone where the values are those of
+    the event before (forecast, then learn). A closure, since every attribute it would read of an object is measurable
+    here. ``struct`` takes whatever is a real number and nothing else: text that looks like a number is refused, as
+    `numpy.fromiter` would not.
+
+    Parameters
+    ----------
+    places : dict of name to place
+        Names with a column, then dormant ones.
+    n_columns : int
+    """
+    n_places = len(places)
+    buffer: Any = np.zeros(n_places)
+    scratch: Any = np.zeros(n_places)
+    row: FloatArray = buffer[:n_columns].reshape(1, n_columns)
+    tail = buffer[n_columns:] if n_places > n_columns else None
+    positions = _positions(places)
+    pack = struct.Struct(f"{n_places}d").pack_into
+    packers: dict[int, Callable[..., None]] = {}
+    get = _values_of(list(places))
+    last: tuple[Any, ...] | None = None
+
+    def scatter(x: Mapping[Any, Any]) -> None:
+        where = [places[name] for name in x]
+        n = len(where)
+        if n not in packers:
+            packers[n] = struct.Struct(f"{n}d").pack_into
+        packers[n](scratch, 0, *x.values())
+        buffer.fill(0.0)
+        buffer[where] = scratch[:n]
+
+    def row_of(x: Any) -> FloatArray | None:
+        nonlocal last
+        try:
+            if type(x) is dict and len(x) == n_places:
+                values = get(x)
+                if values != last:
+                    last = None
+                    pack(buffer, 0, *values)
+                    last = values
+            elif type(x) is dict:
+                last = None
+                scatter(x)
+            elif positions is None or type(x) is not np.ndarray or x.dtype != np.float64 or x.shape != buffer.shape:
+                return None
+            else:
+                last = None
+                x.take(positions, out=buffer, mode="clip")
+        except (KeyError, struct.error, OverflowError, TypeError, ValueError):
+            return None
+        return row if tail is None or not tail.any() else None
+
+    return row_of
+
+
+def _values_of(names: list[FeatureName]) -> Callable[[Any], tuple[Any, ...]]:
+    # itemgetter of one name gives the value itself, not a tuple of one.
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda x: tuple(x[name] for name in names)
+
+
+def _positions(names: Iterable[FeatureName]) -> IntArray | None:
+    listed = list(names)
+    positional = all(type(name) is int and 0 <= name < len(listed) for name in listed)
+    return np.array(listed, dtype=np.int64) if positional else None
 
 
 def checked_names(who: str, names: Iterable[Any]) -> tuple[FeatureName, ...]:

@@ -47,7 +47,7 @@ class BinaryScorer(Learner):
 
     def __init__(self) -> None:
         super().__init__()
-        self._labels = LabelPair(self.name, self.positive)
+        self._set_labels(LabelPair(self.name, self.positive))
         self._out = np.zeros(1)
 
     # Hooks
@@ -176,8 +176,13 @@ class BinaryScorer(Learner):
                 self._swap_classes()
             for a, b, growth in rows.pieces(start, stop):
                 self._piece(rows, slice(a, b), growth, labelled.codes, scores, probabilities)
-        self._labels = pair
+        self._set_labels(pair)
         return labelled.codes
+
+    def _set_labels(self, pair: LabelPair) -> None:
+        self._labels = pair
+        negative, positive = pair.negative, pair.positive
+        self._decided = (positive if negative is None else negative, negative if positive is None else positive)
 
     def _piece(
         self,
@@ -226,9 +231,7 @@ class BinaryScorer(Learner):
         cost = self.reject_cost
         if cost < 0.5 and (p if p >= 0.5 else 1.0 - p) < 1.0 - cost:
             return None
-        pair = self._labels
-        label, other = (pair.positive, pair.negative) if p >= 0.5 else (pair.negative, pair.positive)
-        return other if label is None else label
+        return self._decided[p >= 0.5]
 
     def score_many(self, X: Any) -> Any:
         """Return the ranking scores of the rows, in the kind that X is."""
@@ -303,8 +306,7 @@ class BinaryScorer(Learner):
         return decisions
 
     def _named(self, decisions: FloatArray) -> NDArray[np.object_]:
-        negative, positive = self.label_pair()
-        names = table(positive if negative is None else negative, negative if positive is None else positive)
+        names = table(*self._decided)
         which = np.where(np.isnan(decisions), -1.0, decisions).astype(np.int64)
         out: NDArray[np.object_] = names[which]
         return out
@@ -316,6 +318,7 @@ class BinaryScorer(Learner):
 
     def _take_labels_text(self, text: str) -> None:
         self._labels.from_text(text)
+        self._set_labels(self._labels)
 
 
 def checked_reject_cost(who: str, reject_cost: float) -> float:
