@@ -50,6 +50,9 @@ def from_array(who: str, array: NDArray[Any]) -> tuple[tuple[FeatureName, ...], 
     if array.ndim != 2:
         raise BadShape(f"{who}: X must have 2 dimensions, got {array.ndim}")
     names = tuple(range(array.shape[1]))
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        row, column = np.argwhere(np.ma.getmaskarray(array))[0]
+        refuse(who, int(column), int(row), None)
     if array.dtype.kind in "biuf":
         return names, np.ascontiguousarray(array, dtype=np.float64)
     values = np.empty(array.shape)
@@ -126,7 +129,9 @@ def labels_of(who: str, X: Any, y: Any, n_rows: int) -> NDArray[Any]:
     if hasattr(index, "equals") and hasattr(other, "equals") and not cast(Any, index).equals(other):
         raise BadShape(f"{who}: y must have the index of X, got another")
     if isinstance(y, np.ma.MaskedArray):
-        y = cast(Any, y).astype(object).filled(None)
+        filled = np.asarray(y).astype(object)
+        filled[np.ma.getmaskarray(y)] = None
+        y = filled
     array = y if isinstance(y, np.ndarray) else _as_objects(y)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
