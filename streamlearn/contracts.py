@@ -237,6 +237,10 @@ class OnlineLearner(HasState, Protocol):
         """Forecast each row before it is learned, then learn it; the batch is taken whole or not at all."""
         ...
 
+    def check(self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]) -> None:
+        """Raise what learning this block would raise, and change nothing."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Tested:
