@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -11,16 +10,14 @@ from numpy.typing import NDArray
 
 from streamlearn.contracts import CodeArray, FeatureName, FloatArray, Label, Tested
 from streamlearn.errors import BadParameter
-from streamlearn.features.frames import frame_like, from_many, from_one, is_mappings, labels_of, series_like
+from streamlearn.features.frames import frame_like, from_one, labels_of, series_like
 from streamlearn.kernels.rows import first_bad_row
 from streamlearn.learners.batch import (
     Growth,
     Labelled,
     Rows,
     halves,
-    refuse_bad,
     rows_of_columns,
-    rows_of_mappings,
     table,
 )
 from streamlearn.learners.labels import LabelPair
@@ -48,7 +45,6 @@ class BinaryScorer(Learner):
     def __init__(self) -> None:
         super().__init__()
         self._set_labels(LabelPair(self.name, self.positive))
-        self._out = np.zeros(1)
 
     # Hooks
 
@@ -158,12 +154,6 @@ class BinaryScorer(Learner):
         """Raise what learning this block would raise, and change nothing."""
         rows_of_columns(self._features, names, values)
         self._labels.copy().take_many(labels)
-
-    def _rows(self, X: Any) -> Rows:
-        if is_mappings(X):
-            return rows_of_mappings(self._features, X)
-        names, values = from_many(self.name, X)
-        return rows_of_columns(self._features, names, values)
 
     def _take(
         self, rows: Rows, labels: NDArray[Any], scores: FloatArray | None, probabilities: FloatArray | None
@@ -275,27 +265,6 @@ class BinaryScorer(Learner):
     def label_pair(self) -> tuple[Label | None, Label | None]:
         """Return the negative and the positive label; None for one that was not seen yet."""
         return self._labels.negative, self._labels.positive
-
-    def _one(self, x: Any, hook: Callable[[FloatArray, FloatArray], int]) -> float:
-        """Return what the hook writes for one event; names without a column are dropped."""
-        row = self._features.row(x)
-        if row is None or (self._needs_finite_rows and first_bad_row(row) >= 0) or hook(row, self._out) >= 0:
-            hook(self._known_rows(*from_one(self.name, x)), self._out)
-        return self._out.item()
-
-    def _known_rows(self, names: tuple[FeatureName, ...], values: FloatArray) -> FloatArray:
-        refuse_bad(self.name, names, values)
-        self._features.refuse_other_kind(names)
-        return self._features.align(names, values)
-
-    def _outputs(self, X: Any, hook: Callable[[FloatArray, FloatArray], int]) -> FloatArray:
-        if is_mappings(X):
-            rows = np.concatenate([self._known_rows(*from_one(self.name, x)) for x in X])
-        else:
-            rows = self._known_rows(*from_many(self.name, X))
-        out = np.empty(len(rows))
-        hook(rows, out)
-        return out
 
     def _decide(self, probabilities: FloatArray) -> FloatArray:
         """Return 1, 0 or NaN (abstained) for each P(positive)."""

@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,7 +15,10 @@ from numpy.typing import NDArray
 from streamlearn import snapshot
 from streamlearn.contracts import Document, FeatureName, FloatArray, Snapshot
 from streamlearn.errors import BadParameter, BadSnapshot, StreamlearnError
+from streamlearn.features.frames import from_many, from_one, is_mappings
 from streamlearn.features.vocabulary import Vocabulary
+from streamlearn.kernels.rows import first_bad_row
+from streamlearn.learners.batch import Rows, refuse_bad, rows_of_columns, rows_of_mappings
 
 _ARRAY = "array"
 _NUMBER = "number"
@@ -38,6 +42,7 @@ class Learner(ABC):
         if not isinstance(self.max_features, int) or self.max_features < 1:
             raise BadParameter(f"{self.name}: max_features must be a whole number >= 1, got {self.max_features!r}")
         self._features = Vocabulary(self.name, self.max_features)
+        self._out = np.zeros(1)
 
     # What a learner must tell
 
@@ -100,6 +105,35 @@ class Learner(ABC):
         defaults = {p.name: p.default for p in inspect.signature(type(self)).parameters.values()}
         shown = (f"{name}={value!r}" for name, value in self.params().items() if value != defaults[name])
         return f"{self.name}({', '.join(shown)})"
+
+    # Rows
+
+    def _rows(self, X: Any) -> Rows:
+        if is_mappings(X):
+            return rows_of_mappings(self._features, X)
+        names, values = from_many(self.name, X)
+        return rows_of_columns(self._features, names, values)
+
+    def _one(self, x: Any, hook: Callable[[FloatArray, FloatArray], int]) -> float:
+        """Return what the hook writes for one event; names without a column are dropped."""
+        row = self._features.row(x)
+        if row is None or (self._needs_finite_rows and first_bad_row(row) >= 0) or hook(row, self._out) >= 0:
+            hook(self._known_rows(*from_one(self.name, x)), self._out)
+        return self._out.item()
+
+    def _known_rows(self, names: tuple[FeatureName, ...], values: FloatArray) -> FloatArray:
+        refuse_bad(self.name, names, values)
+        self._features.refuse_other_kind(names)
+        return self._features.align(names, values)
+
+    def _outputs(self, X: Any, hook: Callable[[FloatArray, FloatArray], int]) -> FloatArray:
+        if is_mappings(X):
+            rows = np.concatenate([self._known_rows(*from_one(self.name, x)) for x in X])
+        else:
+            rows = self._known_rows(*from_many(self.name, X))
+        out = np.empty(len(rows))
+        hook(rows, out)
+        return out
 
     # State
 
