@@ -13,10 +13,13 @@ if TYPE_CHECKING:
     from streamlearn.learners.auc.aucro import AUCRO
     from streamlearn.learners.auc.opauc import OPAUC
     from streamlearn.learners.registry import load
+    from streamlearn.learners.robust.median import GeometricMedian, geometric_median
 
-__all__ = ["AUCRO", "OPAUC", "AdaptiveAUCRO", "load"]
+__all__ = ["AUCRO", "OPAUC", "AdaptiveAUCRO", "GeometricMedian", "geometric_median", "load"]
 
 _MODULES = {
+    "geometric_median": "streamlearn.learners.robust.median",
+    "GeometricMedian": "streamlearn.learners.robust.median",
     "AUCRO": "streamlearn.learners.auc.aucro",
     "AdaptiveAUCRO": "streamlearn.learners.auc.adaptive",
     "OPAUC": "streamlearn.learners.auc.opauc",

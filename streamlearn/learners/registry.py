@@ -13,6 +13,7 @@ from streamlearn.errors import BadParameter, BadSnapshot
 from streamlearn.learners.learner import Learner
 
 MODULES: dict[str, str] = {
+    "GeometricMedian": "streamlearn.learners.robust.median",
     "AUCRO": "streamlearn.learners.auc.aucro",
     "AdaptiveAUCRO": "streamlearn.learners.auc.adaptive",
     "OPAUC": "streamlearn.learners.auc.opauc",

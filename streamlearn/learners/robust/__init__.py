@@ -1,0 +1,1 @@
+"""Learners that stay right when part of the stream is wrong."""
