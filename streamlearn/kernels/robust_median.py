@@ -8,6 +8,7 @@ from streamlearn.contracts import FloatArray, IntArray
 from streamlearn.kernels.jit import kernel
 
 _LARGEST = 1e150  # coordinates are clipped here, squared distances at its square: sums of them cannot overflow
+_LARGEST_SQUARE = 1e300
 _LANES = 8
 _MAX_ITERATIONS = 2000
 _QUANTILE_MARKERS = 5
@@ -37,7 +38,7 @@ def squared_distance(a: FloatArray, b: FloatArray) -> float:
         s7 += (a[i + 7] - b[i + 7]) ** 2
     for i in range(whole, n):
         s0 += (a[i] - b[i]) ** 2
-    return float(min(((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7)), _LARGEST * _LARGEST))
+    return float(min(((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7)), _LARGEST_SQUARE))
 
 
 @kernel
