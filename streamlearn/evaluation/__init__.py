@@ -1,1 +1,34 @@
-"""evaluation."""
+"""Metrics of (label, forecast) pairs and prequential evaluation."""
+
+from streamlearn.evaluation.auc import AUC
+from streamlearn.evaluation.curve import RejectCurve, RejectPoints
+from streamlearn.evaluation.feed import feed
+from streamlearn.evaluation.metrics import MAE, RMSE, Accuracy, Coverage, Kappa, KappaM, KappaT, LogLoss, Risk
+from streamlearn.evaluation.prequential import Report, prequential
+from streamlearn.evaluation.registry import METRICS, make_metric
+from streamlearn.evaluation.reject import RejectAUC, RejectRate, RejectRisk
+from streamlearn.evaluation.subspace import SubspaceError
+
+__all__ = [
+    "AUC",
+    "MAE",
+    "METRICS",
+    "RMSE",
+    "Accuracy",
+    "Coverage",
+    "Kappa",
+    "KappaM",
+    "KappaT",
+    "LogLoss",
+    "RejectAUC",
+    "RejectCurve",
+    "RejectPoints",
+    "RejectRate",
+    "RejectRisk",
+    "Report",
+    "Risk",
+    "SubspaceError",
+    "feed",
+    "make_metric",
+    "prequential",
+]
