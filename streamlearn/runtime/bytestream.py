@@ -118,7 +118,7 @@ class FileStream:
         self._path = path
         self.ended = False
         try:
-            self._file: IO[bytes] | RawIOBase = _open(path)
+            self._file: IO[bytes] | RawIOBase | gzip.GzipFile = _open(path)
         except OSError as error:
             raise SourceError(f"{path}: must be a readable file, got {error.strerror or error}") from None
         self._plain = not path.endswith((".gz", ".zst"))
@@ -154,7 +154,7 @@ class FileStream:
         self._file.close()
 
 
-def _open(path: str) -> IO[bytes] | RawIOBase:
+def _open(path: str) -> IO[bytes] | RawIOBase | gzip.GzipFile:
     if path.endswith(".gz"):
         return gzip.open(path, "rb")
     if path.endswith(".zst"):
@@ -167,7 +167,7 @@ class _ZstdFile(RawIOBase):
 
     def __init__(self, path: str) -> None:
         super().__init__()
-        self._file = Path(path).open("rb", buffering=0)
+        self._file = Path(path).open("rb", buffering=0)  # noqa: SIM115 - closed by close
         self._frame = zstandard.ZstdDecompressor().decompressobj()
         self._inside = False
         self._rest = b""
@@ -221,7 +221,7 @@ class PipeStream:
         self.ended = not chunk
         return chunk
 
-    def skip_to(self, offset: int) -> bool:  # noqa: ARG002 - the protocol's signature
+    def skip_to(self, offset: int) -> bool:
         """Return False: what was read before must be sent again, and is skipped."""
         return False
 

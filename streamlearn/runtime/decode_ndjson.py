@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamlearn.contracts import FeatureName, FloatArray, IntArray, Label
-from streamlearn.kernels.decode import FIRST_SHIFT, LABEL, NEW_KEY, NUMBER, OPEN, SKIP, TEXT, ndjson_rows
+from streamlearn.kernels.decode import FIRST, FIRST_SHIFT, LABEL, NEW_KEY, NUMBER, OPEN, SKIP, TEXT, ndjson_rows
 from streamlearn.runtime.decode import (
     MAX_CELLS,
     MAX_COLUMNS,
@@ -93,12 +93,20 @@ class Keys:
         counted = b"".join(
             (b"\xff" * len(key)).ljust(8 * n, b"\0") for key, n in zip(self._written, words, strict=True)
         )
-        self.words: NDArray[np.uint64] = np.frombuffer(padded, dtype="<u8").astype(np.uint64)
-        self.masks: NDArray[np.uint64] = np.frombuffer(counted, dtype="<u8").astype(np.uint64)
-        self.starts: IntArray = np.cumsum([0, *words], dtype=np.int64)
-        self.lengths: IntArray = np.array([len(key) for key in self._written], dtype=np.int64)
-        self.roles: NDArray[np.int8] = np.array(self._roles, dtype=np.int8)
-        self.targets: IntArray = np.array(self._targets, dtype=np.int64)
+        pairs = [np.frombuffer(text, dtype="<u8") for text in (padded, counted)]
+        self.words: NDArray[np.uint64] = np.column_stack(pairs).astype(np.uint64)
+        self.table: IntArray = np.zeros((len(words) + 1, 4), dtype=np.int64)
+        self.table[1:, 0] = np.cumsum(words)
+        self.table[:-1, 1] = [len(key) for key in self._written]
+        self.table[:-1, 2] = self._roles
+        self.table[:-1, 3] = self._targets
+
+    def scratch(self, firsts: IntArray) -> IntArray:
+        """Return fresh scratch for the kernel; `firsts` are the first appearances of the keys known before."""
+        fresh: IntArray = np.full((len(self._written), 3), -1, dtype=np.int64)
+        fresh[:, FIRST] = NEVER
+        fresh[: len(firsts), FIRST] = firsts
+        return fresh
 
 
 class NdjsonDecoder:
@@ -128,44 +136,44 @@ class NdjsonDecoder:
         limit = max(1, min(limit, end - pos, MAX_CELLS // max(1, len(keys.names))))
         rows = Rows(self._view, limit, 2 + len(self._columns.texts))
         values: FloatArray = np.zeros((limit, len(keys.names)))
-        firsts: IntArray = np.full(len(keys.place_of), NEVER)
+        scratch = keys.scratch(np.empty(0, dtype=np.int64))
         n, done = 0, 0
         while True:
             n, pos, line, why = ndjson_rows(
-                self._view.bytes, pos, end, line, self._max_bytes, self._view.utf8, keys.words, keys.masks, keys.starts, keys.lengths,
-                keys.roles, keys.targets, n, values, rows.spans, rows.label_values, rows.label_kinds,
-                np.full(len(keys.roles), -1), np.empty(len(keys.roles), dtype=np.int64), firsts,
-                rows.places[: len(values)], rows.status[: len(values)],
+                self._view.bytes, pos, end, line, self._max_bytes, self._view.utf8, keys.words, keys.table, scratch,
+                n, values, rows.spans, rows.label_values, rows.label_kinds, rows.places[: len(values)],
+                rows.status[: len(values)],
             )  # fmt: skip
-            for row in [done + late for late in np.flatnonzero(rows.status[done:n]).tolist()]:
-                values, firsts = self._careful_row(rows, row, values, firsts)
+            for row in (done + np.flatnonzero(rows.status[done:n])).tolist():
+                values, scratch = self._careful_row(rows, row, values, scratch)
             done = n
             if why != NEW_KEY:
                 break
-            values, firsts = self._careful_row(rows, n, values, firsts)
+            values, scratch = self._careful_row(rows, n, values, scratch)
             pos, line = buffer.index(b"\n", pos) + 1, line + 1
             n = done = n + 1
             if n >= len(values) or len(keys.place_of) >= MAX_COLUMNS:
                 break
-        return self._finish(rows, values, firsts, (n, pos, line, why == OPEN))
+        return self._finish(rows, values, scratch[:, FIRST], (n, pos, line, why == OPEN))
 
-    def _careful_row(self, rows: Rows, row: int, values: FloatArray, firsts: IntArray) -> tuple[FloatArray, IntArray]:
+    def _careful_row(self, rows: Rows, row: int, values: FloatArray, scratch: IntArray) -> tuple[FloatArray, IntArray]:
         """Decode one row carefully; its new keys become columns."""
         event = rows.careful(row, self._careful)
         rows.spans[row] = -1
         if event is None:
-            return values, firsts
+            return values, scratch
         keys = self._keys
         if any(name not in keys.place_of for name in event.keys):
             keys.learn(event.keys)
-            firsts = np.concatenate([firsts, np.full(len(keys.place_of) - len(firsts), NEVER)])
+            scratch = keys.scratch(scratch[:, FIRST])
             values = _widened(values, len(keys.names), row + 1)
         values[row] = 0.0
-        for place, (name, value) in enumerate(event.numbers.items()):
-            key = keys.place_of[str(name)]
+        for place, name in enumerate(event.keys):
+            key = keys.place_of[name]
+            scratch[key, FIRST] = min(scratch[key, FIRST], row << FIRST_SHIFT | place)
+        for name, value in event.numbers.items():
             values[row, keys.column_of[str(name)]] = value
-            firsts[key] = min(firsts[key], row << FIRST_SHIFT | place)
-        return values, firsts
+        return values, scratch
 
     def _careful(self, raw: bytes, line: int) -> Event:
         where = f"{self._path}, line {line}"

@@ -47,7 +47,9 @@ class FollowStream:
             return b""
         if self._was_cut(file):
             # What was cut away is gone, a line begun in it too: nothing that a restart could not read again is used.
-            log.warning("%s was cut below the %d bytes already read; reading it from its start", self._path, self._offset)
+            log.warning(
+                "%s was cut below the %d bytes already read; reading it from its start", self._path, self._offset
+            )
             self.ended, self.keep_tail = True, False
             return b""
         gone = self._was_replaced(file)
@@ -108,8 +110,8 @@ class FollowStream:
 def find_rotated(path: str, position: Position, inode: int) -> list[str]:
     """Return the files to read after a restart, oldest first; the last one is `path` itself.
 
-    A file that was renamed while nobody read is looked for among its neighbours ``<name>*``: by its beginning, and by its
-    inode where more than one begins so. Those that were renamed after it come next, by time of last change.
+    A file that was renamed while nobody read is looked for among its neighbours ``<name>*``: by its beginning, and by
+    its inode where more than one begins so. Those that were renamed after it come next, by time of last change.
 
     Raises
     ------
@@ -125,8 +127,8 @@ def find_rotated(path: str, position: Position, inode: int) -> list[str]:
         if n_bytes == 0:
             return [path]
         raise SourceError(
-            f"{path}: must be the input of the checkpoint, or stand beside it under a longer name, got no file with the "
-            f"same first {n_bytes} bytes and at least {position.offset} bytes"
+            f"{path}: must be the input of the checkpoint, or have it beside it under a longer name, got no file "
+            f"with the same first {n_bytes} bytes and at least {position.offset} bytes"
         )
     first = here if here in chosen else chosen[0]
     if first == here:

@@ -64,9 +64,7 @@ class RecordReader:
         Where to go on; offset 0 for the beginning.
     """
 
-    def __init__(
-        self, partition: str, stream: ByteStream, start: Start, limits: Limits, position: Position
-    ) -> None:
+    def __init__(self, partition: str, stream: ByteStream, start: Start, limits: Limits, position: Position) -> None:
         self._partition, self._stream, self._start, self._limits = partition, stream, start, limits
         self._head = Head(partition, position.fingerprint)
         self._target = position.offset
@@ -77,6 +75,7 @@ class RecordReader:
         self._n_bytes = 0  # bytes of the stream, as far as read
         self._finished = False  # the end was met and its last line has got its newline
         self._decoder: Decoder | None = None
+        self._header: bytes | None = None
         self._long: tuple[int, bytes] | None = None  # offset and beginning of a record that is being skipped
         self._saved_line = int(json.loads(position.extra).get("line", 1)) if position.extra else 1
 
@@ -109,7 +108,8 @@ class RecordReader:
     # -- reading -------------------------------------------------------------------------------------------------------
     def poll(self, limit: int) -> Batch | None:
         """Return up to `limit` events; None where none is there now, or at the end."""
-        if self._decoder is None and not self._begin():
+        decoder = self._decoder or self._begin()
+        if decoder is None:
             return None
         while True:
             if self._long is not None:
@@ -117,7 +117,8 @@ class RecordReader:
                 if batch is not None or self._long is not None:
                     return batch
             if self._pos < self._end:
-                decoded = self._decode(limit)
+                decoded = decoder.decode(self._buffer, self._pos, self._end, self._line, limit)
+                self._pos, self._line = decoded.pos, decoded.line
                 if len(decoded.places):
                     return self._batch(decoded)
                 if not decoded.open:
@@ -128,14 +129,6 @@ class RecordReader:
                     return batch
             elif not self._refill():
                 return None
-
-    def _decode(self, limit: int) -> Decoded:
-        if self._decoder is None:
-            raise SourceError(f"{self._partition}: must be begun before it is decoded")
-        base = self._base
-        decoded = self._decoder.decode(self._buffer, self._pos, self._end, self._line, limit)
-        self._pos, self._line, self._base = decoded.pos, decoded.line, base
-        return decoded
 
     def _refill(self) -> bool:
         """Read the next block; False where nothing came."""
@@ -167,24 +160,29 @@ class RecordReader:
         self._pos = 0
 
     # -- the beginning -------------------------------------------------------------------------------------------------
-    def _begin(self) -> bool:
-        """Read byte order mark and header, then go to the position; False where they are not all there yet."""
+    def check(self) -> None:
+        """Raise SourceError where the input is not the one of the position, as far as its bytes are there."""
+        if self._decoder is None:
+            self._begin()
+
+    def _begin(self) -> Decoder | None:
+        """Read byte order mark and header, then go to the position; None while they are not all there."""
         needed = max(len(BOM), self._head.expected_bytes)
-        while self._n_bytes < needed and self._refill():
-            pass
-        if self._n_bytes < needed and not self._finished:
-            return False
-        if self._base == 0 and self._pos == 0:
+        while self._n_bytes < needed and not self._finished:
+            if not self._refill():
+                return None
+        if self._base + self._pos == 0:
             if self._buffer.startswith(OTHER_BOMS):
                 raise SourceError(f"{self._partition}: must be UTF-8, got the byte order mark of UTF-16")
             self._pos = len(BOM) if self._buffer.startswith(BOM) else 0
-        header = self._take_header() if self._start.header else None
-        if self._start.header and header is None and not self._finished:
-            return False
+        if self._start.header and self._header is None:
+            self._header = self._take_header()
+            if self._header is None and not self._finished:
+                return None
         if not self._go_to_target():
-            return False
-        self._decoder = self._start.make(header)
-        return True
+            return None
+        self._decoder = self._start.make(self._header)
+        return self._decoder
 
     def _take_header(self) -> bytes | None:
         """Return the first record that is not blank; None where it is not there (yet)."""
@@ -212,39 +210,40 @@ class RecordReader:
         """Skip what was read before the checkpoint; False where it is not all there yet."""
         if self._target <= self._base + self._pos:
             return True
-        if self._n_bytes < self._target:
-            if self._stream.skip_to(self._target - 1):
-                self._buffer, self._pos, self._end, self._base = b"", 0, 0, self._target - 1
-                self._n_bytes = self._target - 1
-                self._finished = False
-            while self._n_bytes < self._target:
-                self._pos = len(self._buffer)
-                if not self._refill() or self._finished:
-                    break
-            if self._n_bytes < self._target:
-                if self._finished:
-                    raise SourceError(f"{self._partition}: must have the {self._target} bytes already read, got "
-                                      f"{self._n_bytes}")
+        # The byte before the target is kept, to see that a record ends there.
+        if self._n_bytes < self._target and self._stream.skip_to(self._target - 1):
+            self._buffer, self._pos, self._end = b"", 0, 0
+            self._base = self._n_bytes = self._target - 1
+            self._finished = False
+        while self._n_bytes < self._target:
+            self._pos = max(0, len(self._buffer) - 1)
+            if not self._refill():
                 return False
+            if self._finished:
+                raise SourceError(
+                    f"{self._partition}: must have the {self._target} bytes already read, got {self._n_bytes}"
+                )
         self._pos = self._target - self._base
         self._line = self._saved_line
         self._check_boundary()
         return True
 
     def _check_boundary(self) -> None:
-        """A last line that had no newline when it was read may have been continued since."""
+        """Refuse a last line that had no newline when it was read and was continued since."""
         before = self._buffer[self._pos - 1 : self._pos]
+        if self._pos == len(self._buffer):
+            self._refill()
         after = self._buffer[self._pos : self._pos + 1]
         if before != b"\n" and after not in {b"", b"\n", b"\r"}:
             raise SourceError(
-                f"{self._partition}: must have a record begin at byte {self._target}, got the rest of a line that had no "
-                "end when it was read"
+                f"{self._partition}: must have a record begin at byte {self._target}, got the rest of a line that had "
+                "no end when it was read"
             )
 
     # -- records that do not end ---------------------------------------------------------------------------------------
     def _is_too_long(self) -> bool:
         rest = len(self._buffer) - self._pos
-        return rest > self._limits.max_record_bytes + 2 or (self._finished and rest > 0)
+        return rest > self._limits.max_record_bytes + 1 or (self._finished and rest > 0)
 
     def _refuse_record(self) -> Batch | None:
         """Refuse the record at the position, which does not end within bounds."""
@@ -306,9 +305,7 @@ class RecordReader:
         rejected = []
         for record, kind, reason in decoded.refusals:
             begin, end, _ = places[record].tolist()
-            rejected.append(
-                Rejected(self._partition, base + begin, first + record, kind, reason, buffer[begin:end])
-            )
+            rejected.append(Rejected(self._partition, base + begin, first + record, kind, reason, buffer[begin:end]))
         return Batch(
             names=decoded.names,
             values=decoded.values,
