@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from river import base, compose
 
-from streamlearn.contracts import FeatureName, FloatArray, Snapshot, Tested
+from streamlearn.contracts import CodeArray, FeatureName, FloatArray, Label, Snapshot, Tested
 from streamlearn.errors import BadLabel, BadParameter, BadValue, NotResumable
 from streamlearn.learners.labels import LabelPair
 
@@ -125,13 +125,32 @@ class RiverClassifier(_RiverLearner):
         for i, (row, label) in enumerate(zip(values.tolist(), labels.tolist(), strict=True)):
             x = dict(zip(names, row, strict=True))
             probabilities[i] = self._probability(x)
-            pair = self._labels
-            predictions[i] = pair.positive if probabilities[i] >= 0.5 or pair.negative is None else pair.negative
-            codes[i], _ = pair.take(label)
+            predictions[i] = self._named(probabilities[i] >= 0.5)
+            codes[i], _ = self._labels.take(label)
             if codes[i] >= 0:
                 self._model.learn_one(x, label if self._many_classes else bool(codes[i]))
         decisions = (probabilities >= 0.5).astype(np.float64)
         return Tested(codes, probabilities.copy(), probabilities, predictions, decisions)
+
+    def score_columns(self, names: tuple[FeatureName, ...], values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return P(positive) of each row, as score and as probability."""
+        rows = (dict(zip(names, row, strict=True)) for row in values.tolist())
+        probabilities = np.array([self._probability(x) for x in rows], dtype=np.float64)
+        return probabilities.copy(), probabilities
+
+    def decide_columns(self, codes: CodeArray, scores: FloatArray, probabilities: FloatArray) -> Tested:
+        """Return scores and probabilities with the more probable labels."""
+        decisions = (probabilities >= 0.5).astype(np.float64)
+        predictions = np.empty(len(decisions), dtype=object)
+        predictions[:] = [self._named(yes) for yes in (decisions == 1.0).tolist()]
+        return Tested(codes, scores, probabilities, predictions, decisions)
+
+    def _named(self, yes: bool) -> Label | None:
+        """Return the label of a decision: the only one, where just one was seen so far."""
+        positive, negative = self._labels.positive, self._labels.negative
+        if positive is None or negative is None:
+            return positive if negative is None else negative
+        return positive if yes else negative
 
     def _probability(self, x: dict[FeatureName, float]) -> float:
         """Return P(positive); without an opinion 0.5, which is also where a probability that is NaN goes."""
@@ -166,5 +185,14 @@ class RiverRegressor(_RiverLearner):
             predicted[i] = self._model.predict_one(x)
             if np.isfinite(target):
                 self._model.learn_one(x, target)
-        nothing = np.full(n, np.nan)
-        return Tested(np.full(n, -1, dtype=np.int8), predicted, nothing, predicted.astype(object), nothing)
+        return self.decide_columns(np.full(n, -1, dtype=np.int8), predicted, np.full(n, np.nan))
+
+    def score_columns(self, names: tuple[FeatureName, ...], values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the prediction of each row; there is no probability."""
+        rows = (dict(zip(names, row, strict=True)) for row in values.tolist())
+        predicted = np.array([self._model.predict_one(x) for x in rows], dtype=np.float64)
+        return predicted, np.full(len(predicted), np.nan)
+
+    def decide_columns(self, codes: CodeArray, scores: FloatArray, probabilities: FloatArray) -> Tested:
+        """Return the predictions as they are."""
+        return Tested(codes, scores, probabilities, scores.astype(object), probabilities)

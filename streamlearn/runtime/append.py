@@ -15,7 +15,8 @@ _BUFFER_BYTES = 1 << 20
 class AppendFile:
     """An output file of the job, cut back on resume so that it equals the output of a run that never stopped.
 
-    Nothing is touched before `create` (a new job) or `restore` (a resumed one).
+    Nothing is touched before `create` (a new job) or `restore` (a resumed one), and there is no file before the first
+    byte, so that a job without bad events leaves no empty dead-letter file.
 
     Parameters
     ----------
@@ -29,6 +30,7 @@ class AppendFile:
         self.path = path
         self._file: BinaryIO | None = None
         self._length = 0
+        self._ready = False
 
     @property
     def length(self) -> int:
@@ -43,16 +45,17 @@ class AppendFile:
             )
 
     def create(self) -> None:
-        """Start an empty file; its folder is made."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._open("wb")
+        """Start with nothing, removing what is there."""
+        self.path.unlink(missing_ok=True)
+        self._length = 0
+        self._ready = True
 
     def write(self, data: bytes) -> None:
         """Append; buffered until `flush`."""
-        if self._file is None:
-            raise SinkError(f"{self.who}: {self.path} must be created or restored before it is written")
+        if not data:
+            return
         try:
-            self._file.write(data)
+            self._opened().write(data)
         except OSError as error:
             raise SinkError(f"{self.who}: {self.path} cannot be written: {error}") from error
         self._length += len(data)
@@ -87,21 +90,37 @@ class AppendFile:
             The file is shorter than it was: somebody removed, replaced or cut it.
         """
         saved = int(state["bytes"])
+        if saved == 0:
+            self.create()
+            return
         found = self.path.stat().st_size if self.path.exists() else 0
         if found < saved:
             raise SinkError(
                 f"{self.who}: {self.path} must have at least the {saved} bytes that the checkpoint knows, got {found}; "
                 "put the file back, or run with --fresh to start anew"
             )
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._open("ab")
-        assert self._file is not None  # noqa: S101  just opened
-        self._file.truncate(saved)
+        self._ready = True
+        self._opened().truncate(saved)
         self._length = saved
         self.flush()
 
-    def _open(self, mode: str) -> None:
-        try:
-            self._file = self.path.open(mode, buffering=_BUFFER_BYTES)  # type: ignore[assignment]  # both modes are binary
-        except OSError as error:
-            raise SinkError(f"{self.who}: {self.path} cannot be opened: {error}") from error
+    def _opened(self) -> BinaryIO:
+        if self._file is None:
+            if not self._ready:
+                raise SinkError(f"{self.who}: {self.path} must be created or restored before it is written")
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = self.path.open("ab", buffering=_BUFFER_BYTES)
+                _make_durable(self.path.parent)
+            except OSError as error:
+                raise SinkError(f"{self.who}: {self.path} cannot be opened: {error}") from error
+        return self._file
+
+
+def _make_durable(folder: Path) -> None:
+    """Make the name of a new file in `folder` survive a power cut: the file's own fsync does not."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -6,6 +6,7 @@ with the path of the wrong key.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -84,12 +85,21 @@ class Job:
         """Return ``<out>/<name><suffix>``."""
         return self.resolve(self.out) / f"{self.name}{suffix}"
 
+    def model_path(self, title: str) -> Path:
+        """Return where a trained learner is saved."""
+        return self.output(f".{file_name(title)}.safetensors")
+
     @property
     def source_paths(self) -> list[str]:
         """The input paths or patterns, absolute; empty for ``stdin``."""
         path = self.source.path
         texts = [] if path is None else [path] if isinstance(path, str) else list(path)
         return [str(self.resolve(text)) for text in texts]
+
+    @property
+    def has_partitions(self) -> bool:
+        """Whether a record number alone may not name an event: several files, or a pattern."""
+        return len(self.source_paths) > 1 or any(sign in path for path in self.source_paths for sign in "*?[")
 
     @property
     def checkpoint_dir(self) -> Path | None:
@@ -198,13 +208,12 @@ def _check_source(source: SourceSection) -> None:
 
 def _check_csv_keys(source: SourceSection) -> None:
     is_csv = "csv" in {source.kind, source.format}
-    csv_only = {"delimiter": source.delimiter != ",", "header": not source.header, "names": source.names is not None}
-    for key, is_set in csv_only.items():
-        if is_set and not is_csv:
-            raise BadJob(f"source.{key}: must be absent unless the input is CSV, got {getattr(source, key)!r}")
-    if is_csv and source.header == (source.names is not None):
-        rule = "be absent when header is true" if source.header else "name the columns when header is false"
-        raise BadJob(f"source.names: must {rule}, got {source.names!r}")
+    for key in ("delimiter", "header", "names"):
+        value = getattr(source, key)
+        if value is not None and not is_csv:
+            raise BadJob(f"source.{key}: must be absent unless the input is CSV, got {value!r}")
+    if source.header is False and source.names is None:
+        raise BadJob("source.names: must name the columns when header is false, got None")
 
 
 def _check_features(spec: JobFile) -> None:
@@ -254,7 +263,18 @@ def _learners(tables: list[dict[str, Any]]) -> tuple[LearnerSection, ...]:
         for key, value in (("name", name), ("title", title)):
             if not isinstance(value, str) or not value:
                 raise BadJob(f"learner[{index}].{key}: must be a text, got {value!r}")
-        if title in {section.title for section in sections}:
+        if file_name(title) in {file_name(section.title) for section in sections}:
             raise BadJob(f"learner[{index}].title: must differ from the titles of the other learners, got {title!r}")
         sections.append(LearnerSection(name, title, params))
     return tuple(sections)
+
+
+def file_name(title: str) -> str:
+    """Return a title as part of a file name.
+
+    Examples
+    --------
+    >>> file_name("AUCRO, half-life 100")
+    'AUCRO-half-life-100'
+    """
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", title).strip("-.") or "learner"

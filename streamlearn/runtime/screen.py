@@ -6,18 +6,28 @@ refuses is learned by none.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamlearn.contracts import FeatureName, FloatArray, IntArray, OnlineLearner
+from streamlearn.contracts import FeatureName, FloatArray, IntArray
 from streamlearn.errors import BadLabel, BadValue, TooManyFeatures
 
 KINDS: dict[type[Exception], str] = {BadValue: "value", BadLabel: "label", TooManyFeatures: "features"}
+_ROW = re.compile(r",? in row \d+")
 Refusal = BadValue | BadLabel | TooManyFeatures
+
+
+class Checks(Protocol):
+    """Whoever can say beforehand what it would refuse."""
+
+    def check(self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]) -> None:
+        """Raise what learning this block would raise, and change nothing."""
+        ...
 
 
 @dataclass(slots=True)
@@ -28,16 +38,16 @@ class Screened:
     ----------
     good : int64[n_good]
         Indexes of the rows that all learners take, in order.
-    refused : dict of int to exception
-        For each other row what the first learner that refused it said.
+    refused : dict of int to (kind, reason)
+        For each other row why the first learner that refused it did so.
     """
 
     good: IntArray
-    refused: dict[int, Refusal] = field(default_factory=dict)
+    refused: dict[int, tuple[str, str]] = field(default_factory=dict)
 
 
 def screen(
-    learners: Sequence[OnlineLearner],
+    learners: Sequence[Checks],
     names: tuple[FeatureName, ...],
     values: FloatArray,
     labels: NDArray[Any],
@@ -58,7 +68,7 @@ class _Search:
 
     def __init__(
         self,
-        learners: Sequence[OnlineLearner],
+        learners: Sequence[Checks],
         names: tuple[FeatureName, ...],
         values: FloatArray,
         labels: NDArray[Any],
@@ -66,7 +76,7 @@ class _Search:
         self._learners = learners
         self._names, self._values, self._labels = names, values, labels
         self.good: list[int] = []
-        self.refused: dict[int, Refusal] = {}
+        self.refused: dict[int, tuple[str, str]] = {}
 
     def run(self, rows: IntArray) -> None:
         """Sort `rows` into good and refused, in order."""
@@ -74,7 +84,8 @@ class _Search:
         if refusal is None:
             self.good.extend(rows.tolist())
         elif len(rows) == 1:
-            self.refused[int(rows[0])] = refusal
+            # Learners count the rows of the block they were asked about, which says nothing about the input.
+            self.refused[int(rows[0])] = KINDS[type(refusal)], _ROW.sub("", str(refusal))
         else:
             middle = len(rows) // 2
             self.run(rows[:middle])

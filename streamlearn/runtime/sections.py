@@ -42,7 +42,7 @@ class SourceSection(Section, frozen=True):
     follow : bool
         Wait for more when the end of the file is reached, like ``tail -F``.
     delimiter, header, names
-        Of CSV: one character, whether the first line names the columns, and the names where it does not.
+        Of CSV: one character; whether there is a header line; the columns' names, without a header or in place of it.
     batch_events : int
         Events decoded and learned at a time; never changes a result.
     """
@@ -51,8 +51,8 @@ class SourceSection(Section, frozen=True):
     path: Text | tuple[Text, ...] | None = None
     format: FileKind | None = None
     follow: bool = False
-    delimiter: Character = ","
-    header: bool = True
+    delimiter: Character | None = None
+    header: bool | None = None
     names: tuple[Text, ...] | None = None
     batch_events: Count = 1024
 
@@ -67,7 +67,11 @@ class FeaturesSection(Section, frozen=True):
     exclude : list of str
         Columns to leave out, for example those that leak the label.
     categorical : list of str
-        Columns of text or codes, turned into one-hot columns that grow with the values seen.
+        Columns of text or codes, turned into columns of 0 and 1.
+    encoding : str
+        ``onehot``: a column a value, in the order in which they come; ``hash``: a fixed number of columns.
+    max_categories, n_buckets : int
+        Bounds of either, per categorical column.
     scale : str
         Given to the learners that have a parameter ``scale`` and do not set it themselves.
     on_bad_value : str
@@ -78,6 +82,9 @@ class FeaturesSection(Section, frozen=True):
     label: Text | None = None
     exclude: tuple[Text, ...] = ()
     categorical: tuple[Text, ...] = ()
+    encoding: Literal["onehot", "hash"] = "onehot"
+    max_categories: Count = 200
+    n_buckets: Count = 64
     scale: Scale | None = None
     on_bad_value: Literal["reject", "stop"] = "reject"
 

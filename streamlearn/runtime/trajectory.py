@@ -8,7 +8,7 @@ from streamlearn.contracts import FloatArray, Snapshot
 from streamlearn.errors import BadSnapshot
 
 FIRST_STEP = 64
-MAX_SAMPLES = 400
+MAX_SAMPLES = 200
 
 
 class Trajectory:

@@ -69,7 +69,7 @@ def test_an_event_that_one_learner_refuses_is_learned_by_none():
     found = screen([NaiveLogistic(), NaiveLogistic(max_features=1)], NAMES, values, labels)
 
     assert found.good.tolist() == [0, 2]
-    assert isinstance(found.refused[1], TooManyFeatures)
+    assert found.refused[1][0] == "features"
 
 
 def test_screening_changes_no_learner():
@@ -86,13 +86,15 @@ def test_screening_changes_no_learner():
 
 @pytest.mark.parametrize(
     ("cell", "label", "kind"),
-    [(float("nan"), 1, BadValue), (1.0, "yes", BadLabel), (1.0, 7, BadLabel)],
+    [(float("nan"), 1, "value"), (1.0, "yes", "label"), (1.0, 7, "label")],
 )
-def test_the_reason_is_what_the_learner_said(cell, label, kind):
+def test_the_reason_is_what_the_learner_said_without_its_row_number(cell, label, kind):
     values = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0], [cell, 1.0, 1.0]])
     labels = np.array([0, 1, label], dtype=object)
 
     found = screen([NaiveLogistic()], NAMES, values, labels)
 
     assert list(found.refused) == [2]
-    assert isinstance(found.refused[2], kind)
+    assert found.refused[2][0] == kind
+    assert found.refused[2][1].startswith("NaiveLogistic: ")
+    assert "row" not in found.refused[2][1]

@@ -1,0 +1,194 @@
+"""From a checked job to the parts that do its work. Nothing of the job's files is touched here but its input."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from typing import Any, cast
+
+from streamlearn.contracts import OnlineLearner, Source
+from streamlearn.errors import BadJob, BadParameter, MissingExtra
+from streamlearn.evaluation.metric import BaseMetric
+from streamlearn.evaluation.registry import make_metric
+from streamlearn.features.categories import Vectoriser
+from streamlearn.learners.registry import learner_class, make_learner
+from streamlearn.runtime.checkpoint import CheckpointFolder
+from streamlearn.runtime.dead_letters import DeadLetters
+from streamlearn.runtime.job import Job, LearnerSection
+from streamlearn.runtime.loop import Parts
+from streamlearn.runtime.sinks import PredictionSink, open_sink
+from streamlearn.runtime.sources import Columns, open_source
+from streamlearn.runtime.tracks import Track
+
+GROUP = "streamlearn.learners"
+"""Entry points of foreign learners: ``prefix:path`` of a job is given to the one called ``prefix``."""
+
+
+def assemble(job: Job) -> Parts:
+    """Return the parts of a job.
+
+    Raises
+    ------
+    BadJob
+        A learner, a metric or a parameter is wrong; the message begins with the path of the key.
+    SourceError
+        The input cannot be read.
+    """
+    tracks = [_track(job, index) for index in range(len(job.learners))]
+    _require_scale_taken(job)
+    checkpoint = job.checkpoint
+    folder = job.checkpoint_dir
+    return Parts(
+        source=_source(job),
+        vectoriser=_vectoriser(job),
+        tracks=tracks,
+        sink=_sink(job),
+        dead_letters=_dead_letters(job),
+        checkpoints=CheckpointFolder(folder, checkpoint.keep)
+        if checkpoint is not None and folder is not None
+        else None,
+        meaning=meaning(job),
+        batch_events=job.source.batch_events,
+        every=checkpoint.every if checkpoint is not None else None,
+        every_s=checkpoint.every_s if checkpoint is not None else float("inf"),
+    )
+
+
+def meaning(job: Job) -> dict[str, str]:
+    """Return the keys without which the state of a checkpoint means something else, with their values as text.
+
+    How often checkpoints are made, how many are kept, the size of batches, whether a file is followed and what ends the
+    job may change between two runs.
+    """
+    source, features = job.source, job.features
+    kept: dict[str, Any] = {
+        **{f"source.{key}": getattr(source, key) for key in ("kind", "path", "format", "delimiter", "header", "names")},
+        **{f"features.{key}": getattr(features, key) for key in ("label", "exclude", "categorical", "scale")},
+        **{f"features.{key}": getattr(features, key) for key in ("encoding", "max_categories", "n_buckets")},
+        **{f"evaluate.{key}": getattr(job.evaluate, key) for key in ("metrics", "window", "delay")},
+        "labels.key": job.labels.key,
+        "sink.predictions": job.sink.predictions if job.sink is not None else None,
+        "sink.format": job.sink_format if job.sink is not None else None,
+        "bad_events.path": job.bad_events.path,
+    }
+    for index, section in enumerate(job.learners):
+        kept[f"learner[{index}].name"] = section.name
+        kept |= {f"learner[{index}].{key}": value for key, value in section.params.items()}
+    return {key: repr(value) for key, value in kept.items()}
+
+
+def _track(job: Job, index: int) -> Track:
+    section = job.learners[index]
+    learner = _learner(job, section, f"learner[{index}]")
+    delay = job.evaluate.delay
+    if delay and not (hasattr(learner, "score_columns") and hasattr(learner, "decide_columns")):
+        raise BadJob(f"evaluate.delay: must be 0, as {section.name} cannot forecast without learning, got {delay}")
+    return Track(section.title, learner, _metrics(job), delay=delay)
+
+
+def _learner(job: Job, section: LearnerSection, path: str) -> OnlineLearner:
+    params = dict(section.params)
+    if _takes_scale(job, section):
+        params.setdefault("scale", job.features.scale)
+    try:
+        prefix, colon, rest = section.name.partition(":")
+        made = _foreign(prefix, rest, params) if colon else make_learner(section.name, params)
+    except BadParameter as error:
+        raise BadJob(f"{path}: {error}") from error
+    return cast("OnlineLearner", made)  # every learner of the table tests and learns columns
+
+
+def _foreign(prefix: str, path: str, params: Mapping[str, Any]) -> OnlineLearner:
+    found = {entry.name: entry for entry in entry_points(group=GROUP)}
+    if prefix not in found:
+        raise BadParameter(f"learner must be of {sorted(found)} before the colon, got {prefix!r}")
+    try:
+        make = found[prefix].load()
+    except ImportError as error:
+        raise MissingExtra(f"learner {prefix}:{path}", prefix, prefix) from error
+    learner: OnlineLearner = make(path, params)
+    return learner
+
+
+def _takes_scale(job: Job, section: LearnerSection) -> bool:
+    if job.features.scale is None or ":" in section.name:
+        return False
+    try:
+        return "scale" in learner_class(section.name).parameter_names()
+    except BadParameter:
+        return False  # the name is refused when the learner is made
+
+
+def _require_scale_taken(job: Job) -> None:
+    if job.features.scale is not None and not any(_takes_scale(job, section) for section in job.learners):
+        names = ", ".join(section.name for section in job.learners)
+        raise BadJob(
+            f"features.scale: must be absent, as no learner of the job ({names}) scales, got {job.features.scale!r}"
+        )
+
+
+def _metrics(job: Job) -> list[BaseMetric]:
+    metrics: list[BaseMetric] = []
+    for index, spec in enumerate(job.evaluate.metrics):
+        try:
+            metric = make_metric(spec)
+            metrics.append(metric)
+            # A metric with parameters of its own is meant as it stands.
+            if job.evaluate.window is not None and ":" not in spec and "window" in metric.params():
+                metrics.append(make_metric(f"{spec}:window={job.evaluate.window}"))
+        except BadParameter as error:
+            raise BadJob(f"evaluate.metrics[{index}]: {error}") from error
+    names = [metric.name for metric in metrics]
+    if len(set(names)) < len(names):
+        raise BadJob(f"evaluate.metrics: must differ from each other, got {names}")
+    return metrics
+
+
+def _source(job: Job) -> Source:
+    source = job.source
+    try:
+        columns = Columns(
+            label=job.features.label,
+            exclude=frozenset(job.features.exclude),
+            categorical=frozenset(job.features.categorical),
+            key=job.labels.key,
+            names=source.names,
+        )
+        return open_source(
+            source.kind,
+            job.source_paths or None,
+            columns,
+            format=source.format,
+            follow=source.follow,
+            delimiter=source.delimiter,
+            header=source.header,
+        )
+    except BadParameter as error:
+        # "source: delimiter must be ..." begins with the path of the key but for the dot.
+        raise BadJob(str(error).replace("source: ", "source.", 1)) from error
+
+
+def _vectoriser(job: Job) -> Vectoriser:
+    features = job.features
+    return Vectoriser(encoding=features.encoding, max_categories=features.max_categories, n_buckets=features.n_buckets)
+
+
+def _sink(job: Job) -> PredictionSink | None:
+    if job.sink is None:
+        return None
+    return open_sink(
+        job.resolve(job.sink.predictions),
+        job.sink_format,
+        with_keys=job.labels.key is not None,
+        with_partitions=job.has_partitions,
+    )
+
+
+def _dead_letters(job: Job) -> DeadLetters:
+    stop_kinds = frozenset({"value"}) if job.features.on_bad_value == "stop" else frozenset[str]()
+    return DeadLetters(
+        job.dead_letter_path,
+        policy=job.bad_events.policy,
+        stop_kinds=stop_kinds,
+        max_count=job.bad_events.max_count,
+    )

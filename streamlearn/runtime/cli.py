@@ -1,0 +1,251 @@
+"""The command line: ``streamlearn run``, ``evaluate``, ``inspect``, ``plot``, ``learners``.
+
+Exit codes: 0 done, 1 the job failed, 2 bad usage or bad job file, 130 interrupted after a clean stop. Each command
+imports what it needs when it runs, so that ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, CycloptsError, Parameter
+
+from streamlearn.errors import BadJob, StreamlearnError
+
+if TYPE_CHECKING:
+    from streamlearn.runtime.job import Job
+
+Flag = Annotated[bool, Parameter(negative=())]
+Many = Annotated[list[str], Parameter(negative=(), consume_multiple=False)]
+
+WIDE = 160
+"""Columns of a table that goes into a file or a pipe."""
+
+DONE, FAILED, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
+
+app = App(
+    name="streamlearn",
+    help="Online learning on live streams: forecast, measure, learn; exactly once.",
+    version=lambda: metadata.version("streamlearn"),
+    result_action="return_value",
+)
+
+
+@app.command
+def run(
+    job: Path,
+    /,
+    *,
+    set_: Annotated[Many | None, Parameter(name="--set")] = None,
+    fresh: Flag = False,
+    json: Flag = False,
+) -> int:
+    """Run a job: read, forecast, measure, learn and write until the input ends, with checkpoints.
+
+    A job that was stopped or killed goes on where its newest checkpoint left it.
+
+    Parameters
+    ----------
+    job
+        The job file (TOML).
+    set_
+        Change a key of the job file: section.key=value. May be given several times.
+    fresh
+        Start anew and replace what an earlier run left.
+    json
+        Write progress and report as JSON lines to the standard output.
+    """
+    from streamlearn.runtime.job import read_job  # noqa: PLC0415 - commands import what they use
+
+    return _run(read_job(job, set_ or (), os.environ), fresh=fresh, as_json=json)
+
+
+@app.command
+def evaluate(
+    file: Path,
+    /,
+    *,
+    learner: Many,
+    label: str | None = None,
+    metric: Many | None = None,
+    window: int = 1000,
+    delay: int = 0,
+    exclude: Many | None = None,
+    categorical: Many | None = None,
+    kind: str | None = None,
+    out: Path = Path("out"),
+    json: Flag = False,
+) -> int:
+    """Compare learners on one file, prequentially: each event is forecast before it is learned.
+
+    Parameters
+    ----------
+    file
+        CSV, NDJSON, LIBSVM or Parquet, compressed or not.
+    learner
+        A learner, with parameters if need be: aucro, aucro:half_life=100, river:linear_model.LogisticRegression.
+        May be given several times.
+    label
+        The label column; not for LIBSVM.
+    metric
+        auc, logloss, kappa_t, reject_auc:d=0.4, ... May be given several times.
+    window
+        Length of the windowed metrics, in labelled events.
+    delay
+        How many events late the labels come.
+    exclude
+        A column to leave out. May be given several times.
+    categorical
+        A column of text or codes. May be given several times.
+    kind
+        csv, ndjson, libsvm or parquet, where the file's name does not tell.
+    out
+        Folder of report and picture.
+    json
+        Write progress and report as JSON lines to the standard output.
+    """
+    from streamlearn.runtime.comparing import comparison  # noqa: PLC0415 - commands import what they use
+
+    job = comparison(
+        file,
+        label=label,
+        learners=learner,
+        metrics=metric or ["auc", "logloss", "kappa_t"],
+        window=window,
+        delay=delay,
+        exclude=exclude or [],
+        categorical=categorical or [],
+        kind=kind,
+        out=out,
+    )
+    return _run(job, fresh=True, as_json=json)
+
+
+@app.command
+def inspect(file: Path, /, *, json: Flag = False) -> int:
+    """Show what is in a checkpoint or a saved model.
+
+    Parameters
+    ----------
+    file
+        A checkpoint, a folder of checkpoints, or a model.
+    json
+        Write it as JSON to the standard output.
+    """
+    from rich.console import Console  # noqa: PLC0415 - commands import what they use
+
+    from streamlearn.runtime.listing import describe_file, newest_in, print_file  # noqa: PLC0415
+
+    described = describe_file(newest_in(file))
+    if json:
+        _print_json(described)
+    else:
+        print_file(described, Console())
+    return DONE
+
+
+@app.command
+def plot(report: Path, /, *, out: Path | None = None) -> int:
+    """Draw a report: a metric over time, the reject curve, the histogram of the scores.
+
+    Parameters
+    ----------
+    report
+        The report that a run wrote.
+    out
+        The picture; beside the report by default.
+    """
+    from streamlearn.runtime.plots import draw  # noqa: PLC0415 - commands import what they use
+    from streamlearn.runtime.report import read_report  # noqa: PLC0415
+    from streamlearn.runtime.running import picture_path  # noqa: PLC0415
+
+    target = out or picture_path(report)
+    draw(read_report(report), target)
+    print(target)
+    return DONE
+
+
+@app.command
+def learners(*, json: Flag = False) -> int:
+    """List every learner with its parameters.
+
+    Parameters
+    ----------
+    json
+        Write the list as JSON to the standard output.
+    """
+    from rich.console import Console  # noqa: PLC0415 - commands import what they use
+
+    from streamlearn.runtime.listing import describe_learners, print_learners  # noqa: PLC0415
+
+    if json:
+        _print_json(describe_learners())
+    else:
+        print_learners(Console())
+    return DONE
+
+
+def _run(job: Job, *, fresh: bool, as_json: bool) -> int:
+    from streamlearn.runtime.progress import Progress, open_display  # noqa: PLC0415 - commands import what they use
+    from streamlearn.runtime.running import run_job  # noqa: PLC0415
+    from streamlearn.runtime.signals import StopRequest  # noqa: PLC0415
+
+    with StopRequest() as stop, Progress(open_display(as_json=as_json)) as progress:
+        outcome = run_job(job, stop, progress, fresh=fresh)
+        if not outcome.ended:
+            again = "go on with the same command" if job.checkpoint is not None else "nothing was kept: no [checkpoint]"
+            progress.display.say(f"stopped behind event {outcome.events:,}; {again}")
+            return INTERRUPTED
+    if as_json:
+        files = [str(path) for path in outcome.files]
+        _print_json({"kind": "done", "report": outcome.report, "files": files, "missing": outcome.missing})
+    elif outcome.report is not None:
+        _print_outcome(outcome.report, outcome.files, outcome.missing)
+    return DONE
+
+
+def _print_outcome(report: dict[str, object], files: Sequence[Path], missing: str) -> None:
+    from rich.console import Console  # noqa: PLC0415 - commands import what they use
+
+    from streamlearn.runtime.table import make_table  # noqa: PLC0415
+
+    console = Console()
+    if not console.is_terminal:
+        console.width = max(console.width, WIDE)
+    console.print(make_table(report))
+    for path in files:
+        shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+        console.print(f"  {shown}", highlight=False, soft_wrap=True)
+    if missing:
+        console.print(f"  no picture: {missing}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+
+def _print_json(value: object) -> None:
+    import msgspec  # noqa: PLC0415 - commands import what they use
+
+    print(msgspec.json.encode(value, enc_hook=str).decode())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.INFO, stream=sys.stderr)
+    try:
+        code = app(arguments, exit_on_error=False, print_error=True)
+    except (CycloptsError, BadJob) as error:
+        if isinstance(error, BadJob):
+            print(f"error: {error}", file=sys.stderr)
+        return BAD_USAGE
+    except (StreamlearnError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return FAILED
+    return code if isinstance(code, int) else DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,259 @@
+"""The loop: source, vectorise, test then learn, metrics, sink; and, every so often, flush, save, commit."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from streamlearn.contracts import Batch, IntArray, Position, PredictionRows, Rejected, Snapshot, Source, Tested
+from streamlearn.features.categories import Vectoriser
+from streamlearn.runtime.checkpoint import Checkpoint, CheckpointFolder, check_same_job
+from streamlearn.runtime.crash import reach
+from streamlearn.runtime.dead_letters import DeadLetters
+from streamlearn.runtime.screen import Screened, screen
+from streamlearn.runtime.sinks import PredictionSink
+from streamlearn.runtime.tracks import Track
+from streamlearn.snapshot import below, nest
+
+POLL_S = 0.2
+"""How long a poll may wait: the longest that a stop request or a timed checkpoint waits for a silent source."""
+
+
+@runtime_checkable
+class Commits(Protocol):
+    """A source whose input keeps a position of its own."""
+
+    def commit(self, positions: tuple[Position, ...]) -> None:
+        """Tell the input how far a durable checkpoint has come."""
+        ...
+
+
+class Output(Protocol):
+    """A file of the job."""
+
+    def require_absent(self) -> None:
+        """Raise SinkError where there is output that a new job would destroy."""
+        ...
+
+    def create(self) -> None:
+        """Start with nothing written."""
+        ...
+
+    def flush(self) -> None:
+        """Make everything written so far durable."""
+        ...
+
+    def close(self) -> None:
+        """Flush and release; may be called twice."""
+        ...
+
+
+class Stop(Protocol):
+    """Whether somebody asked the job to stop."""
+
+    asked: bool
+
+
+class Watch(Protocol):
+    """Somebody who looks on."""
+
+    def resumed(self, events: int) -> None:
+        """Hear that the job goes on behind `events` events of an earlier run."""
+        ...
+
+    def moved(self, loop: Loop) -> None:
+        """Hear that another batch was taken."""
+        ...
+
+
+@dataclass(slots=True)
+class Parts:
+    """What a job is made of.
+
+    Attributes
+    ----------
+    source : Source
+    vectoriser : Vectoriser
+    tracks : list of Track
+        The first one's predictions go out.
+    sink : PredictionSink or None
+    dead_letters : DeadLetters
+    checkpoints : CheckpointFolder or None
+    meaning : dict of str to str
+        The keys of the job that give the state its meaning.
+    batch_events : int
+    every, every_s
+        Events and seconds between two checkpoints.
+    """
+
+    source: Source
+    vectoriser: Vectoriser
+    tracks: list[Track]
+    sink: PredictionSink | None
+    dead_letters: DeadLetters
+    checkpoints: CheckpointFolder | None
+    meaning: dict[str, str]
+    batch_events: int
+    every: int | None
+    every_s: float
+
+
+@dataclass(slots=True)
+class _Due:
+    """When the next checkpoint is due."""
+
+    every: int | None
+    every_s: float
+    events: int = 0
+    at_s: float = field(default_factory=time.monotonic)
+
+    def room(self, events: int) -> int | None:
+        return None if self.every is None else self.events + self.every - events
+
+    def is_due(self, events: int) -> bool:
+        return self.room(events) == 0 or time.monotonic() - self.at_s >= self.every_s
+
+    def saved(self, events: int) -> None:
+        self.events, self.at_s = events, time.monotonic()
+
+
+class Loop:
+    """One job at work.
+
+    Parameters
+    ----------
+    parts : Parts
+    stop : Stop
+        Looked at between two batches.
+    watch : Watch
+    """
+
+    def __init__(self, parts: Parts, stop: Stop, watch: Watch) -> None:
+        self.parts = parts
+        self.events = 0
+        self.resumed_at = 0
+        self.positions: dict[str, Position] = {}
+        self._stop = stop
+        self._watch = watch
+        self._due = _Due(parts.every, parts.every_s)
+        self._outputs: list[Output] = [parts.dead_letters, *([parts.sink] if parts.sink is not None else [])]
+
+    def run(self, *, fresh: bool = False) -> bool:
+        """Work until the input ends or somebody asks to stop; return whether the input ended.
+
+        With `fresh` an earlier run's checkpoints and outputs are replaced.
+        """
+        try:
+            self._start(fresh)
+            ended = False
+            while not ended and not self._stop.asked:
+                batch = self.parts.source.poll(self._room(), POLL_S)
+                ended = batch is None
+                if batch is not None and (len(batch) or batch.rejected or batch.positions):
+                    self._take(batch)
+                    self._watch.moved(self)
+                if ended or self._stop.asked or self._due.is_due(self.events):
+                    self._checkpoint()
+            return ended
+        finally:
+            self._close()
+
+    def _take(self, batch: Batch) -> None:
+        names, values = self.parts.vectoriser.columns(batch)
+        screened = screen(self.parts.tracks, names, values, batch.labels)
+        self.parts.dead_letters.take(_bad_events(batch, screened))
+        good = screened.good
+        if len(good):
+            values, labels = (values, batch.labels) if len(good) == len(batch) else (values[good], batch.labels[good])
+            tested = [track.test_then_learn(names, values, labels) for track in self.parts.tracks]
+            if self.parts.sink is not None:
+                self.parts.sink.write(_rows(batch, good, tested[0]))
+        self.events += len(batch) + len(batch.rejected)
+        self.positions |= {position.partition: position for position in batch.positions}
+        reach("after_write")
+
+    def _checkpoint(self) -> None:
+        """Flush, save, commit, in this order: else a crash between them loses outputs or events."""
+        for output in self._outputs:
+            output.flush()
+        reach("after_flush")
+        if self.parts.checkpoints is not None:
+            self.parts.checkpoints.save(self._snapshot())
+            reach("before_commit")
+            if isinstance(self.parts.source, Commits):
+                self.parts.source.commit(tuple(self.positions.values()))
+        self._due.saved(self.events)
+
+    def _room(self) -> int:
+        """Events to ask for: a batch, but not past the next checkpoint that is due by count."""
+        room = self._due.room(self.events)
+        return self.parts.batch_events if room is None else min(self.parts.batch_events, room)
+
+    def _start(self, fresh: bool) -> None:
+        folder = self.parts.checkpoints
+        if fresh and folder is not None:
+            folder.clear()
+        saved = folder.newest() if folder is not None else None
+        if saved is not None and folder is not None:
+            check_same_job(saved.job, self.parts.meaning, folder.path)
+            self._restore(saved)
+            self.resumed_at = self.events
+            self._watch.resumed(self.events)
+        else:
+            self._begin(fresh)
+        self.parts.source.seek(tuple(self.positions.values()))
+        self._due.saved(self.events)
+
+    def _begin(self, fresh: bool) -> None:
+        """Start anew: save first, so that from the first byte of output on there is a checkpoint that knows of it."""
+        if not fresh:
+            for output in self._outputs:
+                output.require_absent()
+        if self.parts.checkpoints is not None:
+            self.parts.checkpoints.save(self._snapshot())
+        for output in self._outputs:
+            output.create()
+
+    def _snapshot(self) -> Checkpoint:
+        state: Snapshot = {}
+        for prefix, part in self._stateful():
+            state |= nest(prefix, part.state())
+        return Checkpoint(self.events, self.parts.meaning, tuple(self.positions.values()), state)
+
+    def _restore(self, saved: Checkpoint) -> None:
+        for prefix, part in self._stateful():
+            part.restore(below(prefix, saved.state))
+        self.events = saved.events
+        self.positions = {position.partition: position for position in saved.positions}
+
+    def _stateful(self) -> list[tuple[str, Any]]:
+        tracks = [(f"track/{index}", track) for index, track in enumerate(self.parts.tracks)]
+        sink = [("sink", self.parts.sink)] if self.parts.sink is not None else []
+        return [*tracks, ("vectoriser", self.parts.vectoriser), ("dead_letters", self.parts.dead_letters), *sink]
+
+    def _close(self) -> None:
+        for output in self._outputs:
+            output.close()
+        self.parts.source.close()
+
+
+def _bad_events(batch: Batch, screened: Screened) -> list[Rejected]:
+    """Return the events that could not be decoded and those that a learner refused, in the order of the input."""
+    refused = []
+    for row, (kind, reason) in screened.refused.items():
+        offset, raw = batch.origin(row) if batch.origin is not None else (-1, b"")
+        refused.append(Rejected(batch.partition, offset, int(batch.records[row]), kind, reason, raw))
+    return sorted([*batch.rejected, *refused], key=lambda event: event.record)
+
+
+def _rows(batch: Batch, good: IntArray, tested: Tested) -> PredictionRows:
+    return PredictionRows(
+        partition=batch.partition,
+        records=batch.records[good],
+        keys=batch.keys[good] if batch.keys is not None else None,
+        labels=batch.labels[good],
+        scores=tested.scores,
+        probabilities=tested.probabilities,
+        predictions=tested.predictions,
+    )

@@ -1,0 +1,97 @@
+"""Pictures of a report: a metric over time, the reject curve, the histogram of the scores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamlearn.errors import MissingExtra
+from streamlearn.runtime.report import Report, number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito's colours, told apart by colour-blind readers; the first learner gets the strongest.
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+_NEGATIVE, _POSITIVE = "#56b4e9", "#d55e00"
+_DPI = 144
+
+
+def draw(report: Report, path: Path) -> None:
+    """Draw the report and write it as PNG.
+
+    Raises
+    ------
+    MissingExtra
+        matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise MissingExtra("the picture", "matplotlib", "plot") from error
+    figure = Figure(figsize=(11, 7.2), dpi=_DPI, layout="constrained")
+    axes = figure.subplot_mosaic([["time", "time"], ["curve", "histogram"]], height_ratios=[1.15, 1.0])
+    _over_time(axes["time"], report)
+    _reject_curve(axes["curve"], report)
+    _histogram(axes["histogram"], report["learners"][0])
+    for panel in axes.values():
+        _plain(panel)
+    figure.suptitle(_title(report), x=0.01, ha="left", fontsize=13, fontweight="bold")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, metadata={"Software": None})
+
+
+def _title(report: Report) -> str:
+    rejected = sum(report["rejected"].values())
+    bad = f", {rejected:,} bad" if rejected else ""
+    return f"{report['job']}: {report['events']:,} events{bad}"
+
+
+def _plain(axes: Axes) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(visible=True, color="#e5e5e5", linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def shown_metric(names: list[str]) -> str:
+    """Return the metric drawn over time: the windowed one of the first metric, which shows drift, else the first."""
+    windowed = [name for name in names if name.startswith(names[0]) and "window" in name]
+    return windowed[0] if windowed else names[0]
+
+
+def _over_time(axes: Axes, report: Report) -> None:
+    name = shown_metric(list(report["learners"][0]["metrics"]))
+    for colour, learner in zip(_COLOURS, report["learners"], strict=False):
+        values = [number(value) for value in learner["trajectory"]["metrics"][name]]
+        final = number(learner["metrics"][name])
+        label = f"{learner['title']} ({final:.3f} at the end)"
+        axes.plot(learner["trajectory"]["events"], values, color=colour, linewidth=1.5, label=label)
+    axes.set_title(f"{name.replace('_', ' ')} over time", loc="left")
+    axes.set_xlabel("events")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.legend(frameon=False, loc="best", fontsize=9)
+
+
+def _reject_curve(axes: Axes, report: Report) -> None:
+    for colour, learner in zip(_COLOURS, report["learners"], strict=False):
+        curve = learner["reject_curve"]
+        axes.plot(curve["reject_rate"], curve["auc"], color=colour, linewidth=1.5, label=learner["title"])
+    axes.set_title("AUC of the pairs that are kept", loc="left")
+    axes.set_xlabel("share of pairs rejected")
+    axes.set_xlim(0.0, 1.0)
+    axes.legend(frameon=False, loc="lower right", fontsize=9)
+
+
+def _histogram(axes: Axes, learner: Report) -> None:
+    histogram = learner["histogram"]
+    edges = np.array(histogram["edges"])
+    for name, colour in (("negative", _NEGATIVE), ("positive", _POSITIVE)):
+        counts = np.array(histogram[name])
+        axes.stairs(counts, edges, fill=True, alpha=0.55, color=colour, label=f"{name} ({counts.sum():,})")
+    axes.set_title(f"P(positive) of {learner['title']}", loc="left")
+    axes.set_xlabel("probability before the label was known")
+    axes.set_ylabel("events")
+    axes.set_xlim(0.0, 1.0)
+    axes.legend(frameon=False, fontsize=9)

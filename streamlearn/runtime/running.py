@@ -1,0 +1,103 @@
+"""Running a job from start to finish: the loop, then models, report, picture and table."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from streamlearn.errors import MissingExtra
+from streamlearn.runtime.assemble import assemble
+from streamlearn.runtime.job import Job
+from streamlearn.runtime.loop import Loop, Stop
+from streamlearn.runtime.plots import draw
+from streamlearn.runtime.progress import Progress
+from streamlearn.runtime.report import Report, make_report, write_report
+from streamlearn.runtime.tracks import Track
+
+
+@runtime_checkable
+class Saves(Protocol):
+    """A learner that can be written to a file."""
+
+    def save(self, path: Path) -> None:
+        """Write the whole learner to one file."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes
+    ----------
+    ended : bool
+        Whether the input ended, or else somebody asked to stop.
+    events : int
+    report : dict or None
+        None unless the input ended.
+    files : tuple of Path
+        What was written at the end.
+    missing : str
+        What would have to be installed for more; empty where nothing is missing.
+    """
+
+    ended: bool
+    events: int
+    report: Report | None = None
+    files: tuple[Path, ...] = ()
+    missing: str = ""
+
+
+def run_job(job: Job, stop: Stop, progress: Progress, *, fresh: bool = False) -> Outcome:
+    """Run a job until its input ends or somebody asks to stop.
+
+    Parameters
+    ----------
+    job : Job
+    stop : Stop
+    progress : Progress
+    fresh : bool
+        Replace what an earlier run left, instead of going on with it.
+    """
+    began = time.perf_counter()
+    loop = Loop(assemble(job), stop, progress)
+    if not loop.run(fresh=fresh):
+        return Outcome(ended=False, events=loop.events)
+    seconds = time.perf_counter() - began
+    tracks = loop.parts.tracks
+    for track in tracks:
+        track.finish()
+    timing = {
+        "seconds": seconds,
+        "events": loop.events - loop.resumed_at,
+        "learners": {track.title: track.seconds for track in tracks},
+    }
+    report = make_report(job.name, tracks, events=loop.events, rejected=loop.parts.dead_letters.counts, timing=timing)
+    return _finish(job, tracks, report, loop.events)
+
+
+def _finish(job: Job, tracks: list[Track], report: Report, events: int) -> Outcome:
+    files = [_save(job, track) for track in tracks if isinstance(track.learner, Saves)]
+    write_report(report, job.report_path)
+    files.append(job.report_path)
+    picture = picture_path(job.report_path)
+    try:
+        draw(report, picture)
+    except MissingExtra as error:
+        return Outcome(True, events, report, tuple(files), str(error))
+    return Outcome(True, events, report, (*files, picture))
+
+
+def _save(job: Job, track: Track) -> Path:
+    assert isinstance(track.learner, Saves)  # noqa: S101  the caller looked
+    path = job.model_path(track.title)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    track.learner.save(path)
+    return path
+
+
+def picture_path(report: Path) -> Path:
+    """Return where the picture of a report goes: beside it."""
+    return report.with_name(report.name.removesuffix(".json").removesuffix(".report") + ".png")

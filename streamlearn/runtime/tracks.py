@@ -1,0 +1,132 @@
+"""One learner of a job with everything that is measured about it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamlearn.contracts import FeatureName, FloatArray, HasState, OnlineLearner, Snapshot, Tested
+from streamlearn.evaluation.blocks import Block
+from streamlearn.evaluation.curve import RejectCurve
+from streamlearn.evaluation.feed import feed
+from streamlearn.evaluation.metric import BaseMetric
+from streamlearn.runtime.late import LateLearner, Waiting, cut
+from streamlearn.runtime.trajectory import Trajectory
+from streamlearn.snapshot import below, nest
+
+HISTOGRAM_BINS = 40
+
+
+class Track:
+    """A learner, its metrics, how they moved, its reject curve, and the histogram of its probabilities.
+
+    Parameters
+    ----------
+    title : str
+        Name in the report.
+    learner : OnlineLearner
+    metrics : sequence of BaseMetric
+        Measured and sampled.
+    delay : int
+        Labels come this many events late.
+    """
+
+    def __init__(self, title: str, learner: OnlineLearner, metrics: Sequence[BaseMetric], *, delay: int = 0) -> None:
+        self.title = title
+        self.learner = learner
+        self.metrics = tuple(metrics)
+        self.curve = RejectCurve()
+        self._fed: tuple[BaseMetric, ...] = (*self.metrics, self.curve)
+        self.trajectory = Trajectory(len(self.metrics))
+        self.histogram = np.zeros((2, HISTOGRAM_BINS), dtype=np.int64)
+        """int64[2, n_bins]: probabilities given to negatives and to positives."""
+        self.events = 0
+        """Events that were measured: all but those that wait for their label."""
+        self.labelled = 0
+        self.seconds = 0.0
+        """Time spent in the learner by this process; no part of the state."""
+        self._waiting = Waiting(delay) if delay else None
+
+    @property
+    def name(self) -> str:
+        """The learner's name."""
+        return self.learner.name
+
+    def check(self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]) -> None:
+        """Raise what learning this block would raise, behind the events that wait; change nothing."""
+        block = Block(names, values, labels)
+        if self._waiting is not None and len(self._waiting):
+            block = self._waiting.with_waiting(block)
+        self.learner.check(block.names, block.values, block.labels)
+
+    def test_then_learn(self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]) -> Tested:
+        """Forecast one block, learn and measure the events whose labels are there; return the forecasts."""
+        began = time.perf_counter()
+        if self._waiting is None:
+            tested = self.learner.test_then_learn_columns(names, values, labels)
+            due = [(tested, labels)]
+        else:
+            late = cast("LateLearner", self.learner)  # looked at when the job was put together
+            tested, learned = self._waiting.forecast_then_learn(late, Block(names, values, labels))
+            due = [(part.tested, part.block.labels) for part in learned]
+        self.seconds += time.perf_counter() - began
+        for forecast, known in due:
+            self._measure(forecast, known)
+        return tested
+
+    def finish(self) -> None:
+        """Learn and measure the events that still wait for their label, as no more input comes."""
+        if self._waiting is not None:
+            for part in self._waiting.learn_rest(self.learner):
+                self._measure(part.tested, part.block.labels)
+
+    def _measure(self, tested: Tested, labels: NDArray[Any]) -> None:
+        """Feed the metrics, stopping at each event count at which they are sampled."""
+        n, done = len(tested.scores), 0
+        while done < n:
+            sample_at = self.trajectory.next_after(self.events)
+            stop = min(n, done + sample_at - self.events)
+            part, known = cut(tested, done, stop), labels[done:stop]
+            for metric in self._fed:
+                feed(metric, part, known)
+            self.events += stop - done
+            done = stop
+            if self.events == sample_at:
+                self.trajectory.add(np.array([metric.get() for metric in self.metrics]))
+        self._count(tested)
+
+    def _count(self, tested: Tested) -> None:
+        self.labelled += int(np.count_nonzero(tested.codes >= 0))
+        known = np.isfinite(tested.probabilities)
+        bins = np.minimum((tested.probabilities[known] * HISTOGRAM_BINS).astype(np.int64), HISTOGRAM_BINS - 1)
+        for code in (0, 1):
+            self.histogram[code] += np.bincount(bins[tested.codes[known] == code], minlength=HISTOGRAM_BINS)
+
+    def state(self) -> Snapshot:
+        """Return the flat state of all parts."""
+        flat: Snapshot = {"events": self.events, "labelled": self.labelled, "histogram": self.histogram.copy()}
+        for prefix, part in self._stateful():
+            flat |= nest(prefix, part.state())
+        return flat
+
+    def restore(self, state: Snapshot) -> None:
+        """Become what `state` describes."""
+        self.events, self.labelled = int(state["events"]), int(state["labelled"])
+        self.histogram = state["histogram"].copy()
+        for prefix, part in self._stateful():
+            part.restore(below(prefix, state))
+
+    def _stateful(self) -> list[tuple[str, HasState]]:
+        metrics: list[tuple[str, HasState]] = [(f"metric/{k}", metric) for k, metric in enumerate(self.metrics)]
+        waiting: list[tuple[str, HasState]] = [("waiting", self._waiting)] if self._waiting is not None else []
+        return [
+            *metrics,
+            *waiting,
+            ("curve", self.curve),
+            ("learner", self.learner),
+            ("trajectory", self.trajectory),
+        ]
