@@ -112,11 +112,9 @@ class RejectCurve(ClassMetric):
         if r_max is not None:
             check_rate("RejectCurve", r_max)
         end = self.r_max if r_max is None else r_max
-        points = self.points()
-        known = ~np.isnan(points.auc)
-        if not known.any():
+        rates, aucs = self._up_to(end)
+        if not len(rates):
             return float(np.nan)
-        rates, aucs = points.reject_rate[known], points.auc[known]
         inside = (rates > 0.0) & (rates < end)
         x = np.concatenate([[0.0], rates[inside], [end]])
         return float(np.trapezoid(np.interp(x, rates, aucs), x) / end)
@@ -140,6 +138,20 @@ class RejectCurve(ClassMetric):
             columns[2:11, i] = pair_columns(lows, highs, cost, tau)
             columns[11:, i] = (event_columns(lows, cost, tau) + event_columns(highs, cost, tau)) / 2.0
         return RejectPoints(*columns)
+
+    def _up_to(self, end: float) -> tuple[FloatArray, FloatArray]:
+        """Return reject rates up to the first that reaches `end`, and AUCs, at the default costs while defined."""
+        lows, highs = (as_floats(scores) for scores in self._scores.everything())
+        found: list[tuple[float, float]] = []
+        for cost in DEFAULT_COSTS.tolist():
+            auc, _, _, rate = pair_columns(lows, highs, cost, threshold(cost))[:4].tolist()
+            if np.isnan(auc):
+                break
+            found.append((rate, auc))
+            if rate >= end:
+                break
+        rates, aucs = np.array(found).reshape(-1, 2).T
+        return rates, aucs
 
     def _state(self) -> Snapshot:
         return self._scores.state()

@@ -40,7 +40,7 @@ class DelayedLearner:
         if self.delay == 0:
             return self.learner.test_then_learn_columns(block.names, block.values, block.labels), block.labels
         done = [part for i in range(0, len(block), self.delay) for part in self._step(block.rows(i, i + self.delay))]
-        return _joined(done)
+        return joined(done)
 
     def finish(self) -> tuple[Tested, NDArray[Any]]:
         """Learn the rows that still wait for their labels, in order; return their forecasts and labels."""
@@ -49,7 +49,7 @@ class DelayedLearner:
         for block, tested in rest:
             codes = self.learner.test_then_learn_columns(block.names, block.values, block.labels).codes
             done.append((replace(tested, codes=codes), block.labels))
-        return _joined(done)
+        return joined(done)
 
     def _step(self, block: Block) -> list[tuple[Tested, NDArray[Any]]]:
         """Take at most `delay` rows: so none of them is due before the last was forecast."""
@@ -83,7 +83,7 @@ class DelayedLearner:
             forecasts.append((self._forecast(test.rows(i, i + 1)), late.labels[:0]))
             row = late.rows(i, i + 1)
             codes[i] = self.learner.test_then_learn_columns(row.names, row.values, row.labels).codes[0]
-        return codes, _joined(forecasts)[0]
+        return codes, joined(forecasts)[0]
 
     def _keep(self, block: Block, tested: Tested) -> None:
         self._waiting.append((block, tested))
@@ -110,7 +110,8 @@ def cut(tested: Tested, start: int, stop: int) -> Tested:
     )
 
 
-def _joined(parts: list[tuple[Tested, NDArray[Any]]]) -> tuple[Tested, NDArray[Any]]:
+def joined(parts: list[tuple[Tested, NDArray[Any]]]) -> tuple[Tested, NDArray[Any]]:
+    """Return the forecasts and labels of consecutive events as one."""
     if not parts:
         none = np.empty(0)
         return Tested(np.empty(0, np.int8), none, none, np.empty(0, object), none), np.empty(0, object)

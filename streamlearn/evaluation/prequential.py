@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from streamlearn.contracts import FloatArray, IntArray, Label, Metric, Tested
 from streamlearn.errors import BadParameter
 from streamlearn.evaluation.blocks import blocks
 from streamlearn.evaluation.delayed import DelayedLearner, cut
+from streamlearn.evaluation.early import EarlyForecasts
 from streamlearn.evaluation.feed import feed
 from streamlearn.evaluation.metric import check_count
 from streamlearn.evaluation.registry import make_metric
@@ -113,9 +114,11 @@ def prequential(
     numeric = all(metric.takes == "value" for metric in recorder.metrics)
     runner = DelayedLearner(blockwise(learner, positive, numeric=numeric), delay)
     start = time.perf_counter()
+    early = EarlyForecasts(learner, delay)
     for block in blocks(stream, batch_size):
-        recorder.take(*runner.run(block))
-    recorder.take(*runner.finish())
+        recorder.take_all(early.take(*runner.run(block)))
+    recorder.take_all(early.take(*runner.finish()))
+    recorder.take_all(early.finish())
     seconds = time.perf_counter() - start
     name = getattr(learner, "name", type(learner).__name__)
     return recorder.report(name if isinstance(name, str) else type(learner).__name__, delay, seconds)
@@ -139,6 +142,11 @@ class Recorder:
         self.n_events = self.n_labelled = self.n_abstained = 0
         self._at: list[int] = []
         self._samples: list[list[float]] = []
+
+    def take_all(self, parts: Iterable[tuple[Tested, NDArray[Any]]]) -> None:
+        """Measure several stretches of events."""
+        for tested, labels in parts:
+            self.take(tested, labels)
 
     def take(self, tested: Tested, labels: NDArray[Any]) -> None:
         """Measure the forecasts of consecutive events."""
@@ -164,9 +172,9 @@ class Recorder:
 
     def report(self, learner: str, delay: int, seconds: float) -> Report:
         """Return everything measured."""
-        if not self._at or self._at[-1] < self.n_events:
+        if self.n_events % self.every:
             self._sample()
-        samples = np.array(self._samples, np.float64)
+        samples = np.array(self._samples, np.float64).reshape(-1, len(self.metrics))
         names = [metric.name for metric in self.metrics]
         return Report(
             learner=learner,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 
@@ -28,7 +29,7 @@ def tau_of(d):
 
 
 def reject_auc(codes, scores, d):
-    higher, lower, total = pair_counts(codes, scores, tau_of(d))
+    higher, lower, _total = pair_counts(codes, scores, tau_of(d))
     if d == 0.5:
         return auc(codes, scores)
     return higher / (higher + lower) if higher + lower else math.nan
@@ -68,7 +69,7 @@ def curve_area(rates, aucs, r_max, steps=20000):
     for k in range(steps):
         x = (k + 0.5) * r_max / steps
         value = known[0][1] if x <= known[0][0] else known[-1][1]
-        for (r0, a0), (r1, a1) in zip(known, known[1:], strict=False):
+        for (r0, a0), (r1, a1) in itertools.pairwise(known):
             if r0 < x <= r1:
                 value = a0 + (a1 - a0) * (x - r0) / (r1 - r0)
                 break
@@ -125,7 +126,7 @@ def _against(y, decisions, w, baseline):
 
 
 def kappa_t(y, decisions, w):
-    return _against(y, decisions, w, [0.5] + [float(a == b) for a, b in zip(y, y[1:], strict=False)])
+    return _against(y, decisions, w, [0.5] + [float(a == b) for a, b in itertools.pairwise(y)])
 
 
 def kappa_m(y, decisions, w):
