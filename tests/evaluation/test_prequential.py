@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ from river import linear_model
 
 from streamlearn.errors import BadLabel, BadParameter, BadShape, BadValue
 from streamlearn.evaluation import AUC, RejectCurve, prequential
+from streamlearn.evaluation.delayed import joined
 from tests.naive import evaluation as naive
 from tests.naive.logistic import NaiveLogistic
 
@@ -65,13 +67,13 @@ class InOneGo(NaiveLogistic):
 
     def test_then_learn_late(self, names, test_values, late_values, late_labels):
         self.calls += 1
-        scores, probabilities = np.empty(len(test_values)), np.empty(len(test_values))
-        codes = np.empty(len(test_values), np.int8)
+        rows = []
         for i in range(len(test_values)):
-            scores[i : i + 1], probabilities[i : i + 1] = self.score_columns(names, test_values[i : i + 1])
+            forecast = self.score_columns(names, test_values[i : i + 1])
+            tested = self.decide_columns(np.array([-1], np.int8), *forecast)
             late = self.test_then_learn_columns(names, late_values[i : i + 1], late_labels[i : i + 1])
-            codes[i] = late.codes[0]
-        return self.decide_columns(codes, scores, probabilities)
+            rows.append((replace(tested, codes=late.codes), late_labels[i : i + 1]))
+        return joined(rows)[0]
 
 
 @pytest.mark.parametrize("batch_size", [7, 1024])
