@@ -11,11 +11,26 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from streamlearn.learners.auc.adaptive import AdaptiveAUCRO
     from streamlearn.learners.auc.aucro import AUCRO
+    from streamlearn.learners.auc.fsauc import FSAUC
+    from streamlearn.learners.auc.oam import OAMgd, OAMseq
     from streamlearn.learners.auc.opauc import OPAUC
+    from streamlearn.learners.auc.reject import HingeReject, LogisticReject
     from streamlearn.learners.registry import load
     from streamlearn.learners.robust.median import GeometricMedian, geometric_median
 
-__all__ = ["AUCRO", "OPAUC", "AdaptiveAUCRO", "GeometricMedian", "geometric_median", "load"]
+__all__ = [
+    "AUCRO",
+    "FSAUC",
+    "OPAUC",
+    "AdaptiveAUCRO",
+    "GeometricMedian",
+    "HingeReject",
+    "LogisticReject",
+    "OAMgd",
+    "OAMseq",
+    "geometric_median",
+    "load",
+]
 
 _MODULES = {
     "geometric_median": "streamlearn.learners.robust.median",
@@ -23,6 +38,11 @@ _MODULES = {
     "AUCRO": "streamlearn.learners.auc.aucro",
     "AdaptiveAUCRO": "streamlearn.learners.auc.adaptive",
     "OPAUC": "streamlearn.learners.auc.opauc",
+    "FSAUC": "streamlearn.learners.auc.fsauc",
+    "HingeReject": "streamlearn.learners.auc.reject",
+    "LogisticReject": "streamlearn.learners.auc.reject",
+    "OAMgd": "streamlearn.learners.auc.oam",
+    "OAMseq": "streamlearn.learners.auc.oam",
     "load": "streamlearn.learners.registry",
 }
 

@@ -239,7 +239,10 @@ class BinaryScorer(Learner):
 
     def predict_many(self, X: Any) -> Any:
         """Return a label a row, None where the learner abstains."""
-        decisions = self._decide(self._outputs(X, self._probability))
+        return self._predictions(X, self._decide(self._outputs(X, self._probability)))
+
+    def _predictions(self, X: Any, decisions: FloatArray) -> Any:
+        """Return decisions as labels, in the kind that X is."""
         labels = self._named(decisions)
         if len(labels) and all(type(label) is type(labels[0]) and label is not None for label in labels):
             labels = np.array(labels.tolist(), dtype=None if isinstance(labels[0], str) else type(labels[0]))

@@ -17,6 +17,11 @@ MODULES: dict[str, str] = {
     "AUCRO": "streamlearn.learners.auc.aucro",
     "AdaptiveAUCRO": "streamlearn.learners.auc.adaptive",
     "OPAUC": "streamlearn.learners.auc.opauc",
+    "FSAUC": "streamlearn.learners.auc.fsauc",
+    "HingeReject": "streamlearn.learners.auc.reject",
+    "LogisticReject": "streamlearn.learners.auc.reject",
+    "OAMgd": "streamlearn.learners.auc.oam",
+    "OAMseq": "streamlearn.learners.auc.oam",
 }
 
 
