@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +33,7 @@ class DelayedLearner:
     def __init__(self, learner: Blockwise, delay: int) -> None:
         self.learner = learner
         self.delay = delay
-        self._waiting: list[tuple[Block, Tested]] = []
+        self._waiting: deque[tuple[Block, Tested]] = deque()
         self._n_waiting = 0
 
     def run(self, block: Block) -> tuple[Tested, NDArray[Any]]:
@@ -44,7 +45,7 @@ class DelayedLearner:
 
     def finish(self) -> tuple[Tested, NDArray[Any]]:
         """Learn the rows that still wait for their labels, in order; return their forecasts and labels."""
-        rest, self._waiting, self._n_waiting = self._waiting, [], 0
+        rest, self._waiting, self._n_waiting = self._waiting, deque(), 0
         done = []
         for block, tested in rest:
             codes = self.learner.test_then_learn_columns(block.names, block.values, block.labels).codes
@@ -90,13 +91,23 @@ class DelayedLearner:
         self._n_waiting += len(block)
 
     def _due(self, most: int) -> tuple[Block, Tested]:
-        """Take the oldest waiting rows, at most `most` and of one block."""
-        block, tested = self._waiting.pop(0)
-        if len(block) > most:
-            self._waiting.insert(0, (block.rows(most, len(block)), cut(tested, most, len(block))))
-            block, tested = block.rows(0, most), cut(tested, 0, most)
-        self._n_waiting -= len(block)
-        return block, tested
+        """Take the oldest waiting rows, up to `most`, as far as their columns are the same.
+
+        As one block whatever the cuts were when they came: else small batches would leave ever smaller pieces.
+        """
+        names = self._waiting[0][0].names
+        taken: list[tuple[Block, Tested]] = []
+        n = 0
+        while n < most and self._waiting and self._waiting[0][0].names == names:
+            block, tested = self._waiting.popleft()
+            if n + len(block) > most:
+                self._waiting.appendleft((block.rows(most - n, len(block)), cut(tested, most - n, len(block))))
+                block, tested = block.rows(0, most - n), cut(tested, 0, most - n)
+            taken.append((block, tested))
+            n += len(block)
+        self._n_waiting -= n
+        tested, labels = joined([(tested, block.labels) for block, tested in taken])
+        return Block(names, np.concatenate([block.values for block, _ in taken]), labels), tested
 
 
 def cut(tested: Tested, start: int, stop: int) -> Tested:

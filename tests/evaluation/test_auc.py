@@ -134,6 +134,15 @@ def test_with_the_default_memory_the_interval_is_narrower_than_one_in_a_thousand
     assert 0.0 < high - low <= 1e-3
 
 
+def test_the_interval_stays_narrow_however_often_the_lists_are_rounded():
+    y, scores = stream(300_000, 9)
+    auc = AUC(exact_events=1000)
+    auc.update_many(y, scores)
+    low, high = auc.interval()
+    assert low - ULPS <= roc_auc_score(y, scores) <= high + ULPS
+    assert high - low <= 0.01  # a little more than one group of 8 in 1000 events
+
+
 def test_few_distinct_scores_stay_exact_however_many_events_come():
     y, scores = stream(50_000, 6)
     scores = np.round(scores, 1)
