@@ -17,3 +17,16 @@ def kernel(function: F) -> F:
     zero follows IEEE (``error_model="numpy"``), so kernels guard their divisions.
     """
     return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+def parallel_kernel(function: F) -> F:
+    """Compile like `kernel`, with ``prange`` loops run by Numba's threads.
+
+    The turns of such a loop must write to places of their own and share no sums, so that the result is the same for any
+    number of threads.
+    """
+    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy", parallel=True)(function))
+
+
+prange: type[range] = numba.prange
+"""``range`` whose turns may run side by side, inside a `parallel_kernel`."""
