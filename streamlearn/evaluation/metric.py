@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
@@ -22,6 +23,7 @@ class BaseMetric(ABC):
 
     takes: ClassVar[Takes]
     short: ClassVar[str]
+    _dtype: ClassVar[type[np.int8 | np.float64]]
 
     @property
     def name(self) -> str:
@@ -57,8 +59,10 @@ class BaseMetric(ABC):
         forecast : float or None
             None is NaN: no forecast, or an abstention.
         """
-        value = np.nan if forecast is None else forecast
-        self.update_many(np.array([y]), np.array([value], np.float64))
+        value = math.nan if forecast is None else float(forecast)
+        label = self._label(y)
+        if label is not None and (self.takes == "prediction" or not math.isnan(value)):
+            self._take(np.array([label], self._dtype), np.array([value]))
 
     def update_many(self, y: ArrayLike, forecasts: ArrayLike) -> None:
         """Take pairs in order; any split into batches leaves the same state, bit for bit.
@@ -118,6 +122,10 @@ class BaseMetric(ABC):
         """Return the present value; NaN while undefined."""
 
     @abstractmethod
+    def _label(self, y: object) -> float | None:
+        """Return one label as a number, None if there is none."""
+
+    @abstractmethod
     def _labels(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return the labels in the metric's own type and which of them are there."""
 
@@ -138,6 +146,14 @@ class BaseMetric(ABC):
 class ClassMetric(BaseMetric):
     """Base of the metrics of two-class forecasts."""
 
+    _dtype = np.int8
+
+    def _label(self, y: object) -> float | None:
+        code = _code(y)
+        if math.isnan(code):
+            raise BadLabel(f"{type(self).__name__}: y must be True, False, 1, 0 or -1 (no label), got {y!r}")
+        return code if code >= 0 else None
+
     def _labels(self, y: NDArray[Any]) -> tuple[CodeArray, NDArray[np.bool_]]:
         codes = as_codes(type(self).__name__, y)
         return codes, codes >= 0
@@ -147,6 +163,11 @@ class ValueMetric(BaseMetric):
     """Base of the metrics of predicted numbers."""
 
     takes = "value"
+    _dtype = np.float64
+
+    def _label(self, y: object) -> float | None:
+        target = math.nan if y is None else float(y)  # type: ignore[arg-type]  # refuses what is no number itself
+        return None if math.isnan(target) else target
 
     def _labels(self, y: NDArray[Any]) -> tuple[FloatArray, NDArray[np.bool_]]:
         targets = y.astype(np.float64)
@@ -184,6 +205,8 @@ def as_codes(who: str, y: NDArray[Any]) -> CodeArray:
 
 def _code(label: object) -> float:
     """Return the code of one label of any type, NaN if it is none."""
+    if isinstance(label, np.generic):
+        label = label.item()
     if label is None or label != label:  # noqa: PLR0124  NaN is what differs from itself
         return -1.0
     return float(label) if isinstance(label, int | float) and label in (-1, 0, 1) else np.nan

@@ -210,6 +210,22 @@ def test_labels_may_be_bools_numbers_or_objects():
         assert auc.get() == expected.get() == 1.0
 
 
+@pytest.mark.parametrize("label", [True, 1, 1.0, np.bool_(True), np.int8(1), np.int64(1), np.float32(1.0)])
+def test_one_label_may_be_any_kind_of_one(label):
+    one, many = AUC(), AUC()
+    one.update(0, 0.1)
+    one.update(label, np.float32(0.5))
+    labels = np.array([None, 0], object)
+    labels[0] = label
+    many.update_many(labels, [0.5, 0.1])
+    assert one.get() == many.get() == 1.0
+
+
+def test_one_label_that_is_no_code_is_refused():
+    with pytest.raises(BadLabel, match=r"^AUC: y must be True, False, 1, 0 or -1 \(no label\), got 'yes'"):
+        AUC().update("yes", 0.5)
+
+
 @pytest.mark.parametrize("y", [[2], ["a"], [0.5], [(1, 2)]])
 def test_a_label_that_is_no_code_is_refused_and_changes_nothing(y):
     auc = AUC()
