@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from streamlearn.learners.auc.oam import OAMgd, OAMseq
     from streamlearn.learners.auc.opauc import OPAUC
     from streamlearn.learners.auc.reject import HingeReject, LogisticReject
+    from streamlearn.learners.muffled.slack import minimise_slack
+    from streamlearn.learners.muffled.wilson import wilson_lower_bound
     from streamlearn.learners.registry import load
     from streamlearn.learners.robust.median import GeometricMedian, geometric_median
 
@@ -30,9 +32,13 @@ __all__ = [
     "OAMseq",
     "geometric_median",
     "load",
+    "minimise_slack",
+    "wilson_lower_bound",
 ]
 
 _MODULES = {
+    "minimise_slack": "streamlearn.learners.muffled.slack",
+    "wilson_lower_bound": "streamlearn.learners.muffled.wilson",
     "geometric_median": "streamlearn.learners.robust.median",
     "GeometricMedian": "streamlearn.learners.robust.median",
     "AUCRO": "streamlearn.learners.auc.aucro",

@@ -1,0 +1,1 @@
+"""Muffled semi-supervised learning: one file an algorithm."""
