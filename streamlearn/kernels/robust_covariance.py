@@ -249,7 +249,7 @@ def _tile(columns: FloatArray, keep: int, first: int, second: int, hints: FloatA
             hints[0, i, j], hints[1, i, j] = small[2, 0], small[2, 2]
 
 
-@parallel_kernel
+@kernel
 def trimmed_covariance(columns: FloatArray, n_trim: int, hints: FloatArray, out: FloatArray) -> None:
     """Fill the matrix of trimmed inner products: mean of all products but the `n_trim` of largest size.
 
@@ -264,6 +264,16 @@ def trimmed_covariance(columns: FloatArray, n_trim: int, hints: FloatArray, out:
     out : float64[p, p]
         Symmetric; written.
     """
+    p, n = columns.shape
+    side = (p + _TILE - 1) // _TILE
+    for first in range(side):
+        for second in range(first, side):
+            _tile(columns, n - n_trim, first, second, hints, out)
+
+
+@parallel_kernel
+def trimmed_covariance_parallel(columns: FloatArray, n_trim: int, hints: FloatArray, out: FloatArray) -> None:
+    """Fill what `trimmed_covariance` fills, bit for bit, on all of Numba's threads."""
     p, n = columns.shape
     side = (p + _TILE - 1) // _TILE
     for t in prange(side * side):
@@ -290,7 +300,25 @@ def _median(column: FloatArray, hint: float, slope: float, held: FloatArray, sma
     return float(0.5 * found[0] + 0.5 * upper)
 
 
-@parallel_kernel
+@kernel
+def _transpose(X: FloatArray, block: int, out: FloatArray) -> None:
+    """Write 64 rows of X into columns of `out`, clipped."""
+    n, p = X.shape
+    for i in range(block * 64, min(block * 64 + 64, n)):
+        for j in range(p):
+            out[j, i] = min(max(X[i, j], -_LARGEST), _LARGEST)
+
+
+@kernel
+def _centre(column: FloatArray, j: int, hints: FloatArray, medians: FloatArray) -> None:
+    """Take the median from one column, in place."""
+    small, held = np.empty((3, 3)), np.empty(_SAMPLE + _BLOCK)
+    medians[j] = _median(column, hints[0, j], hints[1, j], held, small)
+    hints[0, j], hints[1, j] = small[2, 0], small[2, 2]
+    column -= medians[j]
+
+
+@kernel
 def centred_columns(X: FloatArray, hints: FloatArray, medians: FloatArray, out: FloatArray) -> None:
     """Transpose a batch and take the median from each column.
 
@@ -306,12 +334,17 @@ def centred_columns(X: FloatArray, hints: FloatArray, medians: FloatArray, out: 
         X.T - medians, clipped to size 1e150; written.
     """
     n, p = X.shape
+    for block in range((n + 63) // 64):
+        _transpose(X, block, out)
+    for j in range(p):
+        _centre(out[j], j, hints, medians)
+
+
+@parallel_kernel
+def centred_columns_parallel(X: FloatArray, hints: FloatArray, medians: FloatArray, out: FloatArray) -> None:
+    """Fill what `centred_columns` fills, bit for bit, on all of Numba's threads."""
+    n, p = X.shape
     for block in prange((n + 63) // 64):
-        for i in range(block * 64, min(block * 64 + 64, n)):
-            for j in range(p):
-                out[j, i] = min(max(X[i, j], -_LARGEST), _LARGEST)
+        _transpose(X, block, out)
     for j in prange(p):
-        small, held = np.empty((3, 3)), np.empty(_SAMPLE + _BLOCK)
-        medians[j] = _median(out[j], hints[0, j], hints[1, j], held, small)
-        hints[0, j], hints[1, j] = small[2, 0], small[2, 2]
-        out[j] -= medians[j]
+        _centre(out[j], j, hints, medians)

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamlearn.kernels.robust_covariance import centred_columns, trimmed_covariance, trimmed_product
+from streamlearn.kernels.robust_covariance import (
+    centred_columns,
+    centred_columns_parallel,
+    trimmed_covariance,
+    trimmed_covariance_parallel,
+    trimmed_product,
+)
 from tests.naive import robust as naive
 
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT") == "1"
@@ -59,10 +65,10 @@ def batch(kinds, n=N_ROWS):
     return np.column_stack([values(kind, n, seed) for seed, kind in enumerate(kinds)])
 
 
-def covariance(columns, n_trim, hints=None):
+def covariance(columns, n_trim, hints=None, fill=trimmed_covariance):
     p = len(columns)
     out = np.full((p, p), np.nan)
-    trimmed_covariance(columns, n_trim, np.zeros((2, p, p)) if hints is None else hints, out)
+    fill(columns, n_trim, np.zeros((2, p, p)) if hints is None else hints, out)
     return out
 
 
@@ -89,8 +95,9 @@ def test_same_bits_for_any_hint_and_any_number_of_threads(share):
         assert covariance(columns, n_trim, hints).tobytes() == cold.tobytes()  # now the hints are its own
     threads = numba.get_num_threads()
     try:
-        numba.set_num_threads(1)
-        assert covariance(columns, n_trim).tobytes() == cold.tobytes()
+        for n_threads in range(1, threads + 1):
+            numba.set_num_threads(n_threads)
+            assert covariance(columns, n_trim, fill=trimmed_covariance_parallel).tobytes() == cold.tobytes()
     finally:
         numba.set_num_threads(threads)
 
@@ -100,10 +107,11 @@ def test_columns_are_centred_at_their_medians(n):
     X = batch([kind for kind in KINDS if kind != "huge"], n)
     p = X.shape[1]
     for hints in (np.zeros((2, p)), np.stack([np.full(p, 0.3), np.full(p, 0.01)])):
-        medians, out = np.empty(p), np.empty((p, n))
-        centred_columns(X, hints, medians, out)
-        assert np.allclose(medians, np.median(X, axis=0), rtol=1e-15, atol=0)
-        assert (out == X.T - medians[:, None]).all()
+        for fill in (centred_columns, centred_columns_parallel):
+            medians, out = np.empty(p), np.empty((p, n))
+            fill(X, hints.copy(), medians, out)
+            assert np.allclose(medians, np.median(X, axis=0), rtol=1e-15, atol=0)
+            assert (out == X.T - medians[:, None]).all()
 
 
 def test_values_too_large_to_multiply_are_clipped():

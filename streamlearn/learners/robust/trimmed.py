@@ -1,0 +1,162 @@
+"""Trimmed inner products: what of a sum of products is left when the largest are not believed."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from streamlearn.contracts import FloatArray
+from streamlearn.errors import BadParameter, BadShape, BadValue
+from streamlearn.kernels.robust_covariance import (
+    centred_columns,
+    centred_columns_parallel,
+    trimmed_covariance,
+    trimmed_covariance_parallel,
+    trimmed_product,
+)
+from streamlearn.learners.robust.checks import checked_trim
+
+LARGEST = 1e150
+"""Values are clipped here, so that their products stay finite."""
+
+WORTH_THREADS = 40_000_000
+"""Values times columns from which two threads pay: about 20 ms of work. The result is the same."""
+
+
+def trimmed_inner_product(a: ArrayLike, b: ArrayLike, n_trim: int) -> float:
+    """Return the mean of the products a[i] b[i] without the `n_trim` of largest size.
+
+    Feng, Xu and Mannor (2017), Algorithm 2, but for the division by the number kept: a sum would shrink with the trim.
+    Among equal sizes the earlier rows stay. Both sides should be centred.
+
+    Parameters
+    ----------
+    a, b : float64[n]
+    n_trim : int
+        From 0 to n - 1.
+
+    Raises
+    ------
+    BadShape, BadValue, BadParameter
+
+    Examples
+    --------
+    >>> from streamlearn import trimmed_inner_product
+    >>> trimmed_inner_product([1.0, 2.0, 100.0], [1.0, 2.0, -100.0], 1)
+    2.5
+    """
+    who = "trimmed_inner_product"
+    left, right = finite(who, "a", a, 1), finite(who, "b", b, 1)
+    if len(left) != len(right) or len(left) == 0:
+        raise BadShape(f"{who}: a and b must have one length >= 1, got {len(left)} and {len(right)}")
+    if isinstance(n_trim, bool) or not isinstance(n_trim, (int, np.integer)) or not 0 <= n_trim < len(left):
+        raise BadParameter(f"{who}: n_trim must be a whole number in [0, {len(left) - 1}], got {n_trim!r}")
+    return trimmed_product(left.clip(-LARGEST, LARGEST), right.clip(-LARGEST, LARGEST), int(n_trim))
+
+
+def rotr(X: ArrayLike, y: ArrayLike, trim: float) -> FloatArray:
+    """Return the coefficients of robust thresholding regression: theta_j = trimmed mean of y x_j.
+
+    Chen, Caramanis and Mannor (2013), as used by Feng, Xu and Mannor (2017), divided by the number kept. Right for
+    centred rows whose covariance is the identity; where more than the outliers is trimmed, shrunk towards 0.
+
+    Parameters
+    ----------
+    X : float64[n_rows, n_features]
+    y : float64[n_rows]
+    trim : float
+        Share of the products to drop, in [0, 1).
+
+    Returns
+    -------
+    float64[n_features]
+
+    Raises
+    ------
+    BadShape, BadValue, BadParameter
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamlearn import rotr
+    >>> X = np.random.default_rng(0).normal(size=(5000, 2))
+    >>> y = X @ [2.0, -1.0]
+    >>> y[:500] = 1e9
+    >>> rotr(X, y, 0.1).round(1)
+    array([ 1.6, -0.8])
+    """
+    who = "rotr"
+    rows, target = finite(who, "X", X, 2), finite(who, "y", y, 1)
+    if len(rows) != len(target) or len(rows) == 0:
+        raise BadShape(f"{who}: X and y must have one length >= 1, got {len(rows)} and {len(target)}")
+    checked_trim(who, trim)
+    return trimmed_products(rows, target, trim)
+
+
+def trimmed_products(X: FloatArray, y: FloatArray, trim: float) -> FloatArray:
+    """Return the trimmed mean of y x_j for each column j: float64[n_features]."""
+    columns = np.ascontiguousarray(X.T).clip(-LARGEST, LARGEST)
+    target = y.clip(-LARGEST, LARGEST)
+    n_trim = n_trimmed(trim, len(y))
+    return np.array([trimmed_product(column, target, n_trim) for column in columns])
+
+
+class TrimmedCovariance:
+    """Trimmed covariance matrices of one batch after the other.
+
+    It keeps its buffers, and where the thresholds were in the last batch: that saves time and never changes a bit.
+
+    Attributes
+    ----------
+    medians : float64[p]
+        The centre of the last batch.
+    columns : float64[p, n]
+        The last batch, centred.
+    """
+
+    def __init__(self) -> None:
+        self.medians: FloatArray = np.zeros(0)
+        self.columns: FloatArray = np.zeros((0, 0))
+        self._matrix_hints = np.zeros((2, 0, 0))
+        self._median_hints = np.zeros((2, 0))
+
+    def __deepcopy__(self, memo: object) -> TrimmedCovariance:
+        return TrimmedCovariance()
+
+    def of(self, X: FloatArray, trim: float) -> FloatArray:
+        """Return the trimmed covariance float64[p, p] of the rows, about their coordinate-wise median.
+
+        Parameters
+        ----------
+        X : float64[n, p]
+            C-contiguous and finite, at least one row.
+        trim : float
+            Share of the products to drop for each pair of columns, in [0, 1).
+        """
+        n, p = X.shape
+        if self.columns.shape != (p, n):
+            self.columns, self.medians = np.empty((p, n)), np.empty(p)
+            self._matrix_hints, self._median_hints = np.zeros((2, p, p)), np.zeros((2, p))
+        out = np.empty((p, p))
+        if n * p * p >= WORTH_THREADS:
+            centred_columns_parallel(X, self._median_hints, self.medians, self.columns)
+            trimmed_covariance_parallel(self.columns, n_trimmed(trim, n), self._matrix_hints, out)
+        else:
+            centred_columns(X, self._median_hints, self.medians, self.columns)
+            trimmed_covariance(self.columns, n_trimmed(trim, n), self._matrix_hints, out)
+        return out
+
+
+def n_trimmed(trim: float, n: int) -> int:
+    """Return how many of n products to drop: at least one stays."""
+    return min(round(trim * n), n - 1)
+
+
+def finite(who: str, name: str, values: ArrayLike, n_dims: int) -> FloatArray:
+    """Return a C-contiguous float64 array of so many dimensions, or raise BadShape or BadValue."""
+    array = np.ascontiguousarray(values, dtype=np.float64)
+    if array.ndim != n_dims:
+        raise BadShape(f"{who}: {name} must have {n_dims} dimensions, got {array.ndim}")
+    if not np.isfinite(array).all():
+        raise BadValue(f"{who}: {name} must be finite numbers")
+    return array
