@@ -147,6 +147,37 @@ def check_restored_equals_never_stopped(make: Factory, path: Any) -> None:
         assert same(other.state(), first.state())
 
 
+def late_run(model: BinaryScorer, X: np.ndarray, y: np.ndarray, delay: int, block: int) -> list[float]:
+    """Return the scores of a stream whose labels come `delay` events late, in blocks of at most `block` rows."""
+    names = tuple(range(X.shape[1]))
+    tested, memo = model.forecast_columns(names, X[:delay])
+    scores, memos = tested.scores.tolist(), memo
+    for start in range(delay, len(X), min(block, delay)):
+        stop = min(start + min(block, delay), len(X))
+        late = slice(start - delay, stop - delay)
+        tested, memo = model.test_then_learn_late(names, X[start:stop], X[late], y[late], memos[late])
+        scores += tested.scores.tolist()
+        memos = np.concatenate([memos, memo])
+        assert tested.codes.tolist() == y[late].tolist()
+    return scores
+
+
+def check_late_labels_give_the_same_whatever_the_blocks(make: Factory) -> None:
+    X, y = stream(26)
+    y[:2] = 0, 1
+    first, second = make(), make()
+    assert late_run(first, X, y, 13, 1) == late_run(second, X, y, 13, 13)
+    assert same(first.state(), second.state())
+    if not make().memo_width:
+        third = make()
+        names = tuple(range(X.shape[1]))
+        for i in range(len(X)):
+            if i >= 13:
+                assert third.forecast_columns(names, X[i : i + 1])[0].scores.tolist()
+                third.learn_one(X[i - 13], y[i - 13])
+        assert same(first.state(), third.state())
+
+
 def check_forecasts_change_nothing(make: Factory) -> None:
     X, y = stream(10)
     model = make().learn_many(X[:80], y[:80])

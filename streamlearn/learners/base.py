@@ -13,10 +13,12 @@ from streamlearn.errors import BadParameter
 from streamlearn.features.frames import frame_like, from_one, labels_of, series_like
 from streamlearn.kernels.rows import first_bad_row
 from streamlearn.learners.batch import (
+    Forecasts,
     Growth,
     Labelled,
     Rows,
     halves,
+    refuse_bad,
     rows_of_columns,
     table,
 )
@@ -70,6 +72,23 @@ class BinaryScorer(Learner):
     ) -> int:
         """For each row: score and P(positive) of X_test[i] by the present model, then learn X_learn[i]."""
 
+    def _score_memo(self, X: FloatArray, scores: FloatArray, probabilities: FloatArray, memo: FloatArray) -> int:
+        """Forecast, and write what the learner wants back when the labels come: for those with a `memo_width`."""
+        raise NotImplementedError
+
+    def _test_then_learn_memo(
+        self,
+        X_test: FloatArray,
+        X_learn: FloatArray,
+        codes: CodeArray,
+        scores: FloatArray,
+        probabilities: FloatArray,
+        memo_test: FloatArray,
+        memo_learn: FloatArray,
+    ) -> int:
+        """Like `_test_then_learn`; memo_test is written, memo_learn is of the forecasts of X_learn."""
+        raise NotImplementedError
+
     # Learning
 
     def learn_one(self, x: Any, y: Any = None) -> Self:
@@ -96,7 +115,7 @@ class BinaryScorer(Learner):
             ):
                 return self
         names, values = from_one(self.name, x)
-        self._take(rows_of_columns(self._features, names, values), np.array([y], dtype=object), None, None)
+        self._take(rows_of_columns(self._features, names, values), np.array([y], dtype=object))
         return self
 
     def learn_many(self, X: Any, y: Any = None) -> Self:
@@ -109,15 +128,15 @@ class BinaryScorer(Learner):
             Labels; None or NaN = unlabelled.
         """
         rows = self._rows(X)
-        self._take(rows, labels_of(self.name, X, y, len(rows)), None, None)
+        self._take(rows, labels_of(self.name, X, y, len(rows)))
         return self
 
     def test_then_learn_many(self, X: Any, y: Any) -> Any:
         """Return the ranking score of each row, made before that row was learned; then it is learned."""
         rows = self._rows(X)
-        scores, probabilities = np.empty(len(rows)), np.empty(len(rows))
-        self._take(rows, labels_of(self.name, X, y, len(rows)), scores, probabilities)
-        return series_like(X, scores, "score")
+        made = Forecasts.empty(len(rows), self.memo_width)
+        self._take(rows, labels_of(self.name, X, y, len(rows)), made)
+        return series_like(X, made.scores, "score")
 
     def test_then_learn_columns(
         self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]
@@ -131,13 +150,62 @@ class BinaryScorer(Learner):
         labels : array [n_rows]
         """
         rows = rows_of_columns(self._features, names, values)
-        scores, probabilities = np.empty(len(rows)), np.empty(len(rows))
+        made = Forecasts.empty(len(rows), self.memo_width)
         before = self._labels
-        codes = self._take(rows, labels, scores, probabilities)
-        tested = self.decide_columns(codes, scores, probabilities)
+        codes = self._take(rows, labels, made)
+        tested = self.decide_columns(codes, made.scores, made.probabilities)
         if not before.complete:
             self._name_early(before.copy(), labels, tested)
         return tested
+
+    @property
+    def memo_width(self) -> int:
+        """How many numbers of each forecast the learner wants back when the label comes late; 0 = none."""
+        return 0
+
+    def forecast_columns(self, names: tuple[FeatureName, ...], values: FloatArray) -> tuple[Tested, FloatArray]:
+        """Forecast a block without learning: the forecasts, codes all -1, and the memo [n_rows, memo_width]."""
+        X = self._known_rows(names, values)
+        made = Forecasts.empty(len(X), self.memo_width)
+        self._forecast(X, slice(0, len(X)), made)
+        return self.decide_columns(np.full(len(X), -1, np.int8), made.scores, made.probabilities), made.memo
+
+    def test_then_learn_late(
+        self,
+        names: tuple[FeatureName, ...],
+        test_values: FloatArray,
+        late_values: FloatArray,
+        late_labels: NDArray[Any],
+        late_memo: FloatArray | None = None,
+    ) -> tuple[Tested, FloatArray]:
+        """For each i forecast row i of `test_values`, then learn row i of `late_values`, whose label has come.
+
+        Parameters
+        ----------
+        names : tuple of str or int
+        test_values, late_values : float64[n_rows, n_names]
+        late_labels : array [n_rows]
+        late_memo : float64[n_rows, memo_width] or None
+            What `forecast_columns` or this method returned when the late rows were forecast. A learner that trusts its
+            parts by their success trusts them then as far as they are right at that delay.
+
+        Returns
+        -------
+        Tested
+            The forecasts of the test rows, with the codes of the *late* labels.
+        memo : float64[n_rows, memo_width]
+        """
+        refuse_bad(self.name, names, test_values)
+        rows = rows_of_columns(self._features, names, late_values)
+        made = Forecasts.empty(len(rows), self.memo_width)
+        made.test = rows.align(self._features, names, test_values)
+        made.late_memo = late_memo
+        before = self._labels
+        codes = self._take(rows, late_labels, made)
+        tested = self.decide_columns(codes, made.scores, made.probabilities)
+        if not before.complete:
+            self._name_early(before.copy(), late_labels, tested)
+        return tested, made.memo
 
     def _name_early(self, pair: LabelPair, labels: NDArray[Any], tested: Tested) -> None:
         """Correct the decisions made before both labels were known: only a label seen by then can be named."""
@@ -155,17 +223,15 @@ class BinaryScorer(Learner):
         rows_of_columns(self._features, names, values)
         self._labels.copy().take_many(labels)
 
-    def _take(
-        self, rows: Rows, labels: NDArray[Any], scores: FloatArray | None, probabilities: FloatArray | None
-    ) -> CodeArray:
-        """Learn checked rows, with forecasts first where arrays for them are given; return the codes."""
+    def _take(self, rows: Rows, labels: NDArray[Any], made: Forecasts | None = None) -> CodeArray:
+        """Learn checked rows, with forecasts first where they are wanted; return the codes."""
         pair = self._labels.copy()
         labelled = Labelled(*pair.take_many(labels))
         for start, stop, swap in halves(len(rows), labelled.swap_at):
             if swap:
                 self._swap_classes()
             for a, b, growth in rows.pieces(start, stop):
-                self._piece(rows, slice(a, b), growth, labelled.codes, scores, probabilities)
+                self._piece(rows, slice(a, b), growth, labelled.codes[a:b], made)
         self._set_labels(pair)
         return labelled.codes
 
@@ -174,28 +240,42 @@ class BinaryScorer(Learner):
         negative, positive = pair.negative, pair.positive
         self._decided = (positive if negative is None else negative, negative if positive is None else positive)
 
-    def _piece(
-        self,
-        rows: Rows,
-        part: slice,
-        growth: Growth | None,
-        codes: CodeArray,
-        scores: FloatArray | None,
-        probabilities: FloatArray | None,
-    ) -> None:
-        X = np.ascontiguousarray(rows.values[part, : self.n_features])
-        test = scores is not None and probabilities is not None
-        if growth is not None:
-            if test:
-                self._score(X, scores[part])  # type: ignore[index]  # checked by `test`
-                self._probability(X, probabilities[part])  # type: ignore[index]
+    def _piece(self, rows: Rows, part: slice, growth: Growth | None, codes: CodeArray, made: Forecasts | None) -> None:
+        learned = np.ascontiguousarray(rows.values[part, : self.n_features])
+        tested = learned
+        if made is not None and made.test is not None:
+            tested = np.ascontiguousarray(made.test[part, : self.n_features])
+        if growth is not None:  # forecast at the old width, learned at the new one
+            if made is not None:
+                self._forecast(tested, part, made)
             self._features.grow(growth.names)
             self._widen(self.n_features)
-            self._learn(np.ascontiguousarray(rows.values[part, : self.n_features]), codes[part])
-        elif test:
-            self._test_then_learn(X, X, codes[part], scores[part], probabilities[part])  # type: ignore[index]
+            self._learn_told(np.ascontiguousarray(rows.values[part, : self.n_features]), codes, part, made)
+        elif made is None:
+            self._learn(learned, codes)
+        elif not self.memo_width:
+            self._test_then_learn(tested, learned, codes, made.scores[part], made.probabilities[part])
         else:
-            self._learn(X, codes[part])
+            memo = made.memo[part]
+            told = memo if made.late_memo is None else made.late_memo[part]
+            self._test_then_learn_memo(tested, learned, codes, made.scores[part], made.probabilities[part], memo, told)
+
+    def _learn_told(self, X: FloatArray, codes: CodeArray, part: slice, made: Forecasts | None) -> None:
+        """Learn rows, with the memo of their forecasts where there is one."""
+        if made is None or made.late_memo is None or not self.memo_width:
+            self._learn(X, codes)
+            return
+        aside = Forecasts.empty(len(X), self.memo_width)
+        self._test_then_learn_memo(
+            X, X, codes, aside.scores, aside.probabilities, aside.memo, np.ascontiguousarray(made.late_memo[part])
+        )
+
+    def _forecast(self, X: FloatArray, part: slice, made: Forecasts) -> None:
+        if self.memo_width:
+            self._score_memo(X, made.scores[part], made.probabilities[part], made.memo[part])
+        else:
+            self._score(X, made.scores[part])
+            self._probability(X, made.probabilities[part])
 
     # Forecasting
 
@@ -250,11 +330,8 @@ class BinaryScorer(Learner):
 
     def score_columns(self, names: tuple[FeatureName, ...], values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return ranking scores and P(positive) of a block of named columns; for the runtime."""
-        X = self._known_rows(names, values)
-        scores, probabilities = np.empty(len(X)), np.empty(len(X))
-        self._score(X, scores)
-        self._probability(X, probabilities)
-        return scores, probabilities
+        tested, _ = self.forecast_columns(names, values)
+        return tested.scores, tested.probabilities
 
     def decide_columns(self, codes: CodeArray, scores: FloatArray, probabilities: FloatArray) -> Tested:
         """Return scores and probabilities with the decisions that follow from them; for the runtime."""

@@ -53,6 +53,43 @@ class Rows:
         if start < stop:
             yield start, stop, None
 
+    def align(self, features: Vocabulary, names: tuple[FeatureName, ...], values: FloatArray) -> FloatArray:
+        """Return other rows in the column order of these; names without a column are dropped."""
+        if not self.growth:
+            return features.align(names, values)
+        place = _places(features, self.growth)
+        kept = [j for j, name in enumerate(names) if name in place]
+        out = np.zeros((len(values), len(place)))
+        out[:, [place[names[j]] for j in kept]] = values[:, kept]
+        return out
+
+
+@dataclass(slots=True)
+class Forecasts:
+    """Where the forecasts of a batch are written, and what else they need.
+
+    Attributes
+    ----------
+    scores, probabilities : float64[n_rows]
+    memo : float64[n_rows, memo_width]
+        What the learner wants back with a late label.
+    test : float64[n_rows, n_final] or None
+        The rows to forecast, in column order as they will be, where they are not those to learn.
+    late_memo : float64[n_rows, memo_width] or None
+        The memo of the rows to learn.
+    """
+
+    scores: FloatArray
+    probabilities: FloatArray
+    memo: FloatArray
+    test: FloatArray | None = None
+    late_memo: FloatArray | None = None
+
+    @classmethod
+    def empty(cls, n_rows: int, memo_width: int) -> Forecasts:
+        """Return room for `n_rows` forecasts."""
+        return cls(np.empty(n_rows), np.empty(n_rows), np.empty((n_rows, memo_width)))
+
 
 def rows_of_columns(features: Vocabulary, names: tuple[FeatureName, ...], values: FloatArray) -> Rows:
     """Return the rows of a block whose columns have names; refuse NaN and infinities."""
@@ -70,11 +107,7 @@ def rows_of_columns(features: Vocabulary, names: tuple[FeatureName, ...], values
         features.remember(names[j] for j in absent)
         return Rows(features.align(names, values))
     growth = _growth(features, births)
-    place = _places(features, growth)
-    kept = [j for j, name in enumerate(names) if name in place]
-    out = np.zeros((len(values), len(place)))
-    out[:, [place[names[j]] for j in kept]] = values[:, kept]
-    return Rows(out, growth)
+    return Rows(Rows(values, growth).align(features, names, values), growth)
 
 
 def rows_of_mappings(features: Vocabulary, X: Sequence[Mapping[Any, Any]]) -> Rows:

@@ -133,7 +133,7 @@ class AdaptiveAUCRO(PairRejecter):
     # Late labels
 
     @property
-    def _memo_width(self) -> int:
+    def memo_width(self) -> int:
         """Numbers to keep of each forecast until its label comes."""
         return len(MEMORIES)
 
