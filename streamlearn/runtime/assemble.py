@@ -95,7 +95,9 @@ def _learner(job: Job, section: LearnerSection, path: str) -> OnlineLearner:
         made = _foreign(prefix, rest, params) if colon else make_learner(section.name, params)
     except BadParameter as error:
         raise BadJob(f"{path}: {error}") from error
-    return cast("OnlineLearner", made)  # every learner of the table tests and learns columns
+    if not (hasattr(made, "test_then_learn_columns") and hasattr(made, "check")):
+        raise BadJob(f"{path}.name: must be a learner that forecasts labels or numbers, got {section.name!r}")
+    return cast("OnlineLearner", made)
 
 
 def _foreign(prefix: str, path: str, params: Mapping[str, Any]) -> OnlineLearner:

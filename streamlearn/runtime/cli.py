@@ -244,6 +244,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (StreamlearnError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return FAILED
+    except KeyboardInterrupt:  # the second Ctrl-C: at once, without a checkpoint
+        return INTERRUPTED
     return code if isinstance(code, int) else DONE
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +20,33 @@ from streamlearn.learners.registry import MODULES, learner_class
 from streamlearn.runtime.checkpoint import KIND, Checkpoint, CheckpointFolder
 
 MODEL = "model"
+COMMON = {
+    "max_features": "Most features; an event that would bring more is refused",
+    "positive": "The positive label; None: True, 1 or the greater of the two",
+    "seed": "Seed of the learner's own random numbers",
+}
+"""Parameters that many learners have; their docstrings do not repeat what they mean."""
+
+_SENTENCE_END = re.compile(r"\. (?=[A-Z])")
 
 
 def describe_learners() -> list[dict[str, Any]]:
     """Return every learner with its first line of documentation and its parameters with their defaults."""
-    return [_describe(name) for name in sorted(MODULES)]
+    described = [_describe(name) for name in sorted(MODULES)]
+    known: dict[str, str] = {}
+    for parameter, what in _all_lines(described):
+        if what:
+            known.setdefault(parameter, what)
+    for learner in described:  # docstrings of relatives refer to each other
+        for name, parameter in learner["parameters"].items():
+            parameter["what"] = parameter["what"] or COMMON.get(name) or known.get(name, "")
+    return described
+
+
+def _all_lines(described: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    for learner in described:
+        for name, parameter in learner["parameters"].items():
+            yield name, parameter["what"]
 
 
 def _describe(name: str) -> dict[str, Any]:
@@ -50,7 +74,7 @@ def parameter_line(doc: str, name: str) -> str:
                 if not following.startswith("    "):
                     break
                 body.append(following.strip())
-            return " ".join(body).split(". ", maxsplit=1)[0].rstrip(".")
+            return _SENTENCE_END.split(" ".join(body), maxsplit=1)[0].rstrip(".").replace("``", "")
     return ""
 
 
@@ -139,7 +163,8 @@ def print_file(described: dict[str, Any], console: Console) -> None:
     for place in described["positions"]:
         table.add_row("next event", f"{place['partition']}: record {place['record']:,}, offset {place['offset']:,}")
     for key, value in described["job"].items():
-        table.add_row(key, value)
+        if value not in {"None", "()"}:
+            table.add_row(key, value)
     console.print(table)
     for learner in described["learners"]:
         console.print(_learner_table(learner))

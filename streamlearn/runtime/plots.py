@@ -18,6 +18,9 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#
 _NEGATIVE, _POSITIVE = "#56b4e9", "#d55e00"
 _DPI = 144
 
+MOST_REJECTED = 0.98
+"""The curve is drawn up to here: what is left behind it are a few pairs, whose AUC is noise."""
+
 
 def draw(report: Report, path: Path) -> None:
     """Draw the report and write it as PNG.
@@ -61,6 +64,13 @@ def shown_metric(names: list[str]) -> str:
     return windowed[0] if windowed else names[0]
 
 
+def _in_words(name: str) -> str:
+    """Return ``auc_window_1000`` as "AUC of the last 1,000 labelled events"."""
+    what, _, length = name.partition("_window_")
+    words = what.replace("auc", "AUC").replace("_", " ")
+    return f"{words} of the last {int(length):,} labelled events" if length.isdecimal() else words
+
+
 def _over_time(axes: Axes, report: Report) -> None:
     name = shown_metric(list(report["learners"][0]["metrics"]))
     for colour, learner in zip(_COLOURS, report["learners"], strict=False):
@@ -68,8 +78,9 @@ def _over_time(axes: Axes, report: Report) -> None:
         final = number(learner["metrics"][name])
         label = f"{learner['title']} ({final:.3f} at the end)"
         axes.plot(learner["trajectory"]["events"], values, color=colour, linewidth=1.5, label=label)
-    axes.set_title(f"{name.replace('_', ' ')} over time", loc="left")
+    axes.set_title(f"{_in_words(name)} over time", loc="left")
     axes.set_xlabel("events")
+    axes.margins(x=0.01)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.legend(frameon=False, loc="best", fontsize=9)
 
@@ -77,7 +88,8 @@ def _over_time(axes: Axes, report: Report) -> None:
 def _reject_curve(axes: Axes, report: Report) -> None:
     for colour, learner in zip(_COLOURS, report["learners"], strict=False):
         curve = learner["reject_curve"]
-        axes.plot(curve["reject_rate"], curve["auc"], color=colour, linewidth=1.5, label=learner["title"])
+        shown = [pair for pair in zip(curve["reject_rate"], curve["auc"], strict=True) if pair[0] <= MOST_REJECTED]
+        axes.plot(*zip(*shown, strict=True) if shown else ((), ()), color=colour, linewidth=1.5, label=learner["title"])
     axes.set_title("AUC of the pairs that are kept", loc="left")
     axes.set_xlabel("share of pairs rejected")
     axes.set_xlim(0.0, 1.0)
@@ -93,5 +105,6 @@ def _histogram(axes: Axes, learner: Report) -> None:
     axes.set_title(f"P(positive) of {learner['title']}", loc="left")
     axes.set_xlabel("probability before the label was known")
     axes.set_ylabel("events")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.set_xlim(0.0, 1.0)
     axes.legend(frameon=False, fontsize=9)

@@ -63,7 +63,10 @@ def run_job(job: Job, stop: Stop, progress: Progress, *, fresh: bool = False) ->
     """
     began = time.perf_counter()
     loop = Loop(assemble(job), stop, progress)
-    if not loop.run(fresh=fresh):
+    ended = loop.run(fresh=fresh)
+    if ended and loop.events == loop.resumed_at > 0:
+        progress.display.say("there was nothing new to read; --fresh starts anew")
+    if not ended:
         return Outcome(ended=False, events=loop.events)
     seconds = time.perf_counter() - began
     tracks = loop.parts.tracks
@@ -82,6 +85,8 @@ def _finish(job: Job, tracks: list[Track], report: Report, events: int) -> Outco
     files = [_save(job, track) for track in tracks if isinstance(track.learner, Saves)]
     write_report(report, job.report_path)
     files.append(job.report_path)
+    if not job.evaluate.picture:
+        return Outcome(True, events, report, tuple(files))
     picture = picture_path(job.report_path)
     try:
         draw(report, picture)

@@ -102,12 +102,15 @@ class EvaluateSection(Section, frozen=True):
         Labels arrive this many events late: a learner is asked about an event before it saw the last `delay` labels.
     report : str
         Path of the report; the picture goes beside it. Default: ``<out>/<name>.report.json``.
+    picture : bool
+        Whether the report is drawn at the end; ``streamlearn plot`` can do it later.
     """
 
     metrics: tuple[Text, ...] = ("auc", "logloss")
     window: Count | None = None
     delay: Whole = 0
     report: Text | None = None
+    picture: bool = True
 
 
 class LabelsSection(Section, frozen=True):

@@ -1,0 +1,208 @@
+"""Killed anywhere, restarted until done: every output is that of a run that never stopped, byte for byte.
+
+Real processes, real SIGKILL. Kills come from inside, at named points of the loop, and from outside, at random moments.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from streamlearn.runtime.crash import POINTS, VARIABLE
+
+pytestmark = pytest.mark.crash
+
+N_EVENTS = 4000
+SEED = 20
+COMMAND = [sys.executable, "-m", "streamlearn.runtime.cli"]
+PATIENCE_S = 120.0
+
+JOB = """
+name = "crash"
+[source]
+kind = "csv"
+path = "{source}"
+batch_events = 40
+[features]
+label = "label"
+exclude = ["note"]
+categorical = ["colour"]
+[labels]
+key = "id"
+[[learner]]
+name = "AdaptiveAUCRO"
+reject_cost = 0.4
+[[learner]]
+name = "AUCRO"
+[evaluate]
+metrics = ["auc", "reject_auc:d=0.4", "logloss", "kappa_t"]
+window = 500
+delay = {delay}
+picture = false
+[checkpoint]
+every = 120
+keep = 3
+[sink]
+predictions = "out/predictions.{sink}"
+"""
+
+
+def csv_text() -> str:
+    """Return events of three numbers and a colour, some without label, some bad in every way the job knows."""
+    rng = np.random.default_rng(SEED)
+    values = rng.normal(size=(N_EVENTS, 3))
+    colours = rng.choice(["red", "green", "blue", "grey"], size=N_EVENTS)
+    labels = (values[:, 0] + (colours == "red") + rng.normal(size=N_EVENTS) > 0.5).astype(int).astype(str)
+    labels[rng.random(N_EVENTS) < 0.05] = ""
+    lines = ["id,a,b,c,colour,note,label"]
+    for k, (row, colour, label) in enumerate(zip(values.tolist(), colours, labels, strict=True)):
+        a, b, c = (repr(value) for value in row)
+        bad = {97: ("x", b, c), 98: (a, "", c), 201: (a, "nan", c)}.get(k % 211, (a, b, c))
+        line = f"e{k},{','.join(bad)},{colour},free text,{'7' if k % 333 == 332 else label}"
+        lines.append(line + ",one too many" if k % 500 == 499 else line)
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("events")
+    plain, packed = folder / "events.csv", folder / "events.csv.gz"
+    plain.write_text(csv_text())
+    packed.write_bytes(gzip.compress(csv_text().encode(), mtime=0))
+    return {"csv": plain, "csv.gz": packed}
+
+
+FLAVOURS = {
+    "plain": {"source": "csv", "sink": "ndjson", "delay": 0},
+    "packed and late": {"source": "csv.gz", "sink": "parquet", "delay": 25},
+}
+
+
+def write_job(folder: Path, flavour: str, sources: dict[str, Path]) -> Path:
+    options = FLAVOURS[flavour]
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "job.toml"
+    path.write_text(JOB.format(**{**options, "source": sources[options["source"]]}))
+    return path
+
+
+def start(job: Path, crash_at: str = "", *options: str) -> subprocess.Popen[bytes]:
+    environ = {**os.environ, VARIABLE: crash_at}
+    command = [*COMMAND, "run", str(job), "--json", *options]
+    return subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def finish(process: subprocess.Popen[bytes]) -> int:
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode in {0, 130, -signal.SIGKILL}, errors.decode()
+    return process.returncode
+
+
+def outputs(folder: Path) -> dict[str, bytes]:
+    """Return every file that a run leaves, the report without its timing; checkpoints and picture are no outputs."""
+    found = {}
+    for path in sorted((folder / "out").rglob("*")):
+        if path.is_file() and "checkpoints" not in str(path) and path.suffix != ".png":
+            found[str(path.relative_to(folder))] = path.read_bytes()
+    report = json.loads(found["out/crash.report.json"])
+    del report["timing"]
+    found["out/crash.report.json"] = json.dumps(report).encode()
+    return found
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory, sources) -> Callable[[str], dict[str, bytes]]:
+    made: dict[str, dict[str, bytes]] = {}
+
+    def outputs_of(flavour: str) -> dict[str, bytes]:
+        if flavour not in made:
+            folder = tmp_path_factory.mktemp("whole")
+            assert finish(start(write_job(folder, flavour, sources))) == 0
+            made[flavour] = outputs(folder)
+        return made[flavour]
+
+    return outputs_of
+
+
+def newest_checkpoint(folder: Path) -> int:
+    """Return the event count of the newest checkpoint, -1 where there is none."""
+    names = [path.name for path in (folder / "out" / "crash.checkpoints").glob("ckpt-*.safetensors")]
+    return max((int(name[5:17]) for name in names), default=-1)
+
+
+def wait_for_progress(process: subprocess.Popen[bytes], folder: Path, n_events: int) -> None:
+    """Wait until the run has saved `n_events` more, or has ended."""
+    aim, deadline = newest_checkpoint(folder) + n_events, time.monotonic() + PATIENCE_S
+    while process.poll() is None and newest_checkpoint(folder) < aim and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
+KILLS_AT_A_POINT = 3
+KILLS_FROM_OUTSIDE = 15
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_at_a_point_of_the_loop_again_and_again(point, flavour, sources, uninterrupted, tmp_path):
+    chance = np.random.default_rng([SEED, POINTS.index(point), len(flavour)])
+    job = write_job(tmp_path, flavour, sources)
+
+    for _ in range(KILLS_AT_A_POINT):
+        assert finish(start(job, f"{point}:{chance.integers(1, 10)}")) == -signal.SIGKILL
+    assert finish(start(job)) == 0
+
+    assert outputs(tmp_path) == uninterrupted(flavour)
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_killed_from_outside_at_random_moments(flavour, sources, uninterrupted, tmp_path):
+    chance = np.random.default_rng([SEED, len(flavour)])
+    job = write_job(tmp_path, flavour, sources)
+
+    kills, fresh = 0, ()
+    while kills < KILLS_FROM_OUTSIDE:
+        process = start(job, "", *fresh)
+        wait_for_progress(process, tmp_path, chance.integers(0, N_EVENTS // KILLS_FROM_OUTSIDE))
+        time.sleep(chance.random() * 0.02)
+        process.kill()
+        ended = finish(process) == 0  # on a busy machine a run may be through before the kill
+        kills, fresh = (kills, ("--fresh",)) if ended else (kills + 1, ())
+    assert finish(start(job)) == 0
+
+    assert outputs(tmp_path) == uninterrupted(flavour)
+
+
+def test_these_are_at_least_fifty_kills():
+    assert len(POINTS) * len(FLAVOURS) * KILLS_AT_A_POINT + len(FLAVOURS) * KILLS_FROM_OUTSIDE >= 50
+
+
+STOPS = (signal.SIGTERM, signal.SIGINT)
+
+
+@pytest.mark.parametrize("number", STOPS)
+def test_a_stop_signal_ends_cleanly_behind_a_checkpoint(number, sources, uninterrupted, tmp_path):
+    job = write_job(tmp_path, "plain", sources)
+    codes = []
+    for _ in range(2):
+        process = start(job)
+        wait_for_progress(process, tmp_path, 500)
+        process.send_signal(number)
+        codes.append(finish(process))
+        state = newest_checkpoint(tmp_path)
+        lines = (tmp_path / "out" / "predictions.ndjson").read_bytes().count(b"\n")
+        dead = (tmp_path / "out" / "crash.bad.ndjson").read_bytes().count(b"\n")
+        assert lines + dead == state  # nothing was written that the checkpoint does not know
+    assert codes == [130, 130]
+
+    assert finish(start(job)) == 0
+    assert outputs(tmp_path) == uninterrupted("plain")
