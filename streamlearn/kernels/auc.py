@@ -34,12 +34,13 @@ HUGE = 1e150  # values saturate here: squares of differences stay below the larg
 MANY = 1e300  # marks a feature that took more than two values
 N_BEFORE_CLIP = 3.0  # the fourth event is the first to be clipped
 TINY = 1e-14  # a spread below this fraction of the largest value is rounding, not signal
+SMALLEST = 1e-140  # a spread below this counts as none: weights times values stay below the largest double
 FACTOR_FLOOR = 2.0**-20  # keeps T below 4 HUGE^2 2^20
 PIVOT_FLOOR = 1e-12
 Q_CEILING = 1.0 - 1e-6
 POOLING = 0.2  # strength of the pull to the pooled covariance, in events per feature
 UNIT_RIDGE = 1e-8
-STALENESS = 1.0 / 256.0  # of a class mean's weight; at 1/128 electricity loses .001 of AUC, at 1/64 .003
+STALENESS = 1.0 / 256.0  # of a class mean's weight; at 1/128 electricity loses .001 of AUC
 EXPONENT = np.uint64(0x7FF0000000000000)
 
 
@@ -291,18 +292,17 @@ def _solve(F: FloatArray, V: FloatArray, m: int) -> None:
     pooled = kappa / total * (1.0 / (w0 + kappa) + 1.0 / (w1 + kappa))
     a0 = F[FACTOR] * w0 * (1.0 / (w0 + kappa) + pooled)
     a1 = F[FACTOR + 1] * w1 * (1.0 / (w1 + kappa) + pooled)
-    delta, s, w, cap = V[DELTA], V[S], V[W], V.shape[1]
-    T0, T1, R = _matrix(F, 0), _matrix(F, 1), _matrix(F, 2)
-    n_active, k = 0, 0
+    delta, s, w, T0, T1, R = V[DELTA], V[S], V[W], _matrix(F, 0), _matrix(F, 1), _matrix(F, 2)
+    cap, n_active, k = V.shape[1], 0, 0
     for j in range(cap):
         delta[j] = V[CENTRE + 1, j] - V[CENTRE, j]
         at = j if F[DIAGONAL] else k + j % BLOCK
         s[j] = delta[j] * delta[j] + a0 * T0[at] + a1 * T1[at]
         k += cap - j + j % BLOCK
-        n_active += s[j] > (TINY * V[PEAK, j]) ** 2
+        n_active += s[j] > max(TINY * V[PEAK, j], SMALLEST) ** 2
     rho = (F[REGULARIZATION] if F[REGULARIZATION] >= 0.0 else n_active / total) + UNIT_RIDGE
     for j in range(cap):
-        active = s[j] > (TINY * V[PEAK, j]) ** 2
+        active = s[j] > max(TINY * V[PEAK, j], SMALLEST) ** 2
         s[j] = 1.0 / math.sqrt(s[j] + rho / total * V[VARIANCE, j]) if active else 0.0
         w[j] = s[j] * delta[j]
     if F[DIAGONAL]:
@@ -354,7 +354,7 @@ def _score_row(F: FloatArray, V: FloatArray, x: FloatArray) -> float:
         s3 += w[j + 3] * min(max(x[j + 3] - shift[j + 3], low[j + 3]), high[j + 3])
     for j in range(whole, x.size):
         s0 += w[j] * min(max(x[j] - shift[j], low[j]), high[j])
-    return float(((s0 + s1) + (s2 + s3)) - F[OFFSET])
+    return float(min(max(((s0 + s1) + (s2 + s3)) - F[OFFSET], -HUGE), HUGE))
 
 
 @kernel
@@ -375,7 +375,7 @@ def learn(F: FloatArray, rows: FloatArray, codes: CodeArray) -> int:
         return bad
     for i in range(rows.shape[0]):
         if codes[i] >= 0:
-            _learn_row(F, V, rows[i], codes[i])
+            _learn_row(F, V, rows[i], int(codes[i]))
     return -1
 
 
@@ -396,5 +396,5 @@ def test_then_learn(
         scores[i] = raw * (1.0 if F[RAW] else F[LLR])
         chances[i] = _sigmoid(raw * F[LLR] + F[PRIOR])
         if codes[i] >= 0:
-            _learn_row(F, V, learned[i], codes[i])
+            _learn_row(F, V, learned[i], int(codes[i]))
     return -1

@@ -14,6 +14,7 @@ OFFSET, LLR, PRIOR = 2, 3, 4
 CAPACITY, RAW = 28, 29
 SHIFT, LOW, HIGH, W = 0, 5, 6, 7
 N_VECTORS = 17
+HUGE = 1e150
 EXPONENT = np.uint64(0x7FF0000000000000)
 
 
@@ -50,7 +51,7 @@ def _score_row(F: FloatArray, V: FloatArray, x: FloatArray) -> float:
         s3 += w[j + 3] * min(max(x[j + 3] - shift[j + 3], low[j + 3]), high[j + 3])
     for j in range(whole, x.size):
         s0 += w[j] * min(max(x[j] - shift[j], low[j]), high[j])
-    return float(((s0 + s1) + (s2 + s3)) - F[OFFSET])
+    return float(min(max(((s0 + s1) + (s2 + s3)) - F[OFFSET], -HUGE), HUGE))
 
 
 @kernel

@@ -28,6 +28,7 @@ HUGE = 1e150  # values saturate here: squares of differences stay below the larg
 MANY = 1e300  # marks a feature that took more than two values
 N_BEFORE_CLIP = 3.0  # the fourth event is the first to be clipped
 TINY = 1e-14  # a spread below this fraction of the largest value is rounding, not signal
+SMALLEST = 1e-140  # a spread below this counts as none: weights times values stay below the largest double
 FACTOR_FLOOR = 2.0**-20  # keeps T below 4 HUGE^2 2^20
 Q_CEILING = 1.0 - 1e-6
 EXPONENT = np.uint64(0x7FF0000000000000)
@@ -170,12 +171,12 @@ def _scales(F: FloatArray, V: FloatArray, m: int) -> None:
     if F[SCALING] == STANDARD:
         for j in range(m):
             spread = math.sqrt(variance[j])
-            s[j] = 1.0 / spread if spread > TINY * peak[j] else 0.0
+            s[j] = 1.0 / spread if spread > max(TINY * peak[j], SMALLEST) else 0.0
     elif F[SCALING] == RANGE:
         for j in range(m):
             low[j], high[j] = min(low[j], x[j]), max(high[j], x[j])
             spread = 0.5 * high[j] - 0.5 * low[j]
-            s[j] = 1.0 / spread if spread > TINY * peak[j] else 0.0
+            s[j] = 1.0 / spread if spread > max(TINY * peak[j], SMALLEST) else 0.0
     else:
         s[:m] = 1.0
 
@@ -272,7 +273,7 @@ def _calibrate(F: FloatArray, V: FloatArray, m: int) -> None:
         harmonic = 2.0 * F[WEIGHT] * F[WEIGHT + 1] / (F[WEIGHT] + F[WEIGHT + 1])
         explained = q / (q + (F[SPREAD] + F[SPREAD + 1]) / q)
         kept = min(explained, harmonic / (harmonic + m), Q_CEILING)
-        F[LLR] = min(2.0 * kept / (1.0 - kept) / q, LARGE)
+        F[LLR] = min(2.0 * kept / (1.0 - kept) / q, HUGE)
 
 
 @kernel
@@ -311,7 +312,7 @@ def _score_row(F: FloatArray, V: FloatArray, x: FloatArray) -> float:
         s3 += w[j + 3] * min(max(x[j + 3] - shift[j + 3], low[j + 3]), high[j + 3])
     for j in range(whole, x.size):
         s0 += w[j] * min(max(x[j] - shift[j], low[j]), high[j])
-    return float(((s0 + s1) + (s2 + s3)) - F[OFFSET])
+    return float(min(max(((s0 + s1) + (s2 + s3)) - F[OFFSET], -HUGE), HUGE))
 
 
 @kernel
@@ -332,7 +333,7 @@ def learn(F: FloatArray, rows: FloatArray, codes: CodeArray) -> int:
         return bad
     for i in range(rows.shape[0]):
         if codes[i] >= 0:
-            _learn_row(F, V, rows[i], codes[i])
+            _learn_row(F, V, rows[i], int(codes[i]))
     return -1
 
 
@@ -353,5 +354,5 @@ def test_then_learn(
         scores[i] = raw * (1.0 if F[RAW] else F[LLR])
         chances[i] = _sigmoid(raw * F[LLR] + F[PRIOR])
         if codes[i] >= 0:
-            _learn_row(F, V, learned[i], codes[i])
+            _learn_row(F, V, learned[i], int(codes[i]))
     return -1
