@@ -92,7 +92,7 @@ def _observe(F: FloatArray, V: FloatArray, x: FloatArray) -> None:
             low[j] = v if n == 1.0 else min(low[j], v)
             high[j] = v if n == 1.0 else max(high[j], v)
             centre[j] = 0.5 * low[j] + 0.5 * high[j]
-            scale[j] = min(2.0 / (high[j] - low[j]), LARGE) if high[j] > low[j] else 0.0
+            scale[j] = 1.0 / max(0.5 * high[j] - 0.5 * low[j], 1.0 / LARGE) if high[j] > low[j] else 0.0
         F[LIMIT] = 1.0
     else:
         for j in range(x.size):
@@ -182,35 +182,33 @@ def n_stages(log2_n: float) -> int:
 def project_l1(w: FloatArray, radius: float) -> None:
     """Project w, float64[n], on the ball ``sum |w_j| <= radius`` in place (Michelot 1986): no sort, no memory.
 
-    The threshold rises until the entries above it no longer change.
+    Sizes below the largest by a gap of `reach` or more become 0, the others ``reach - gap``; the reach falls until that
+    no longer drops an entry. Gaps, unlike sizes, keep the radius in sight from however far.
     """
-    threshold, active = 0.0, -1
-    while True:
-        total, n = 0.0, 0
-        for j in range(w.size):
-            if abs(w[j]) > threshold:
-                total += abs(w[j])
-                n += 1
-        if (active < 0 and total <= radius) or n == 0:
-            return
-        if n == active:
-            break
-        threshold, active = max((total - radius) / n, threshold), n
-    total = 0.0
+    total, largest = 0.0, 0.0
     for j in range(w.size):
-        w[j] = math.copysign(max(abs(w[j]) - threshold, 0.0), w[j])
         total += abs(w[j])
-    if total > radius:  # what rounding leaves of entries far beyond the radius
+        largest = max(largest, abs(w[j]))
+    if total <= radius:
+        return
+    reach, active, n = LARGE, 0, w.size + 1
+    while n != active:
+        active, n, total = n, 0, radius
         for j in range(w.size):
-            w[j] *= radius / total
+            if largest - abs(w[j]) < reach:
+                total += largest - abs(w[j])
+                n += 1
+        reach = total / n
+    for j in range(w.size):
+        w[j] = math.copysign(max(reach - (largest - abs(w[j])), 0.0), w[j])
 
 
 @kernel
 def _begin_stage(F: FloatArray, V: FloatArray) -> None:
     """Start from the average of the stage before, the dual variable at its best response ``(c0 - c1) . w``."""
     mean, gap, c0, c1, scale = V[W_MEAN], V[Z], V[CENTRES], V[CENTRES + 1], V[SCALE]
-    V[W], V[W_START] = mean, mean
     for j in range(mean.size):
+        V[W, j] = V[W_START, j] = mean[j]
         gap[j] = min(max((c0[j] - c1[j]) * scale[j], -HUGE), HUGE)
     F[A], F[B], F[ALPHA] = F[A_MEAN], F[B_MEAN], _dot(gap, mean)
     F[A_START], F[B_START], F[ALPHA_START] = F[A], F[B], F[ALPHA]
@@ -356,7 +354,7 @@ def learn(F: FloatArray, rows: FloatArray, codes: CodeArray) -> int:
         V = _vectors(F)
         for i in range(rows.shape[0]):
             if codes[i] >= 0:
-                _learn_row(F, V, rows[i], codes[i])
+                _learn_row(F, V, rows[i], int(codes[i]))
     return bad
 
 
@@ -394,5 +392,5 @@ def test_then_learn(
             scores[i] = _linear(F, V, V[SCORING], tested[i])
             chances[i] = _sigmoid(_log_odds(F, scores[i]))
             if codes[i] >= 0:
-                _learn_row(F, V, learned[i], codes[i])
+                _learn_row(F, V, learned[i], int(codes[i]))
     return bad

@@ -93,7 +93,7 @@ def _observe(F: FloatArray, V: FloatArray, x: FloatArray) -> None:
             low[j] = v if n == 1.0 else min(low[j], v)
             high[j] = v if n == 1.0 else max(high[j], v)
             centre[j] = 0.5 * low[j] + 0.5 * high[j]
-            scale[j] = min(2.0 / (high[j] - low[j]), LARGE) if high[j] > low[j] else 0.0
+            scale[j] = 1.0 / max(0.5 * high[j] - 0.5 * low[j], 1.0 / LARGE) if high[j] > low[j] else 0.0
         F[LIMIT] = 1.0
     else:
         for j in range(x.size):
@@ -254,7 +254,7 @@ def _sequential(V: FloatArray, others: FloatArray, x: FloatArray, sign: float, c
         hinge = 1.0 - sign * _dot(w, d)
         norm2 = _dot(d, d)
         if hinge > 0.0 and norm2 > 0.0:
-            step = sign * min(cap, hinge / norm2)
+            step = sign * min(cap, hinge / max(norm2, 1.0 / LARGE))
             for j in range(d.size):
                 w[j] += step * d[j]
                 pull[j] += d[j]
@@ -278,7 +278,8 @@ def _update(F: FloatArray, V: FloatArray, others: FloatArray, x: FloatArray, sig
     With C given the step is ``C weight / 2`` as published, else ``_length(...) weight``.
     """
     w, pull = V[W], V[PULL]
-    pull[:] = 0.0
+    for j in range(pull.size):
+        pull[j] = 0.0
     if F[C] == 0.0:
         _measure(F, V, others, x)
     if F[SEQUENTIAL]:
@@ -335,7 +336,7 @@ def learn(F: FloatArray, rows: FloatArray, codes: CodeArray) -> int:
         V = _vectors(F)
         for i in range(rows.shape[0]):
             if codes[i] >= 0:
-                _learn_row(F, V, rows[i], codes[i])
+                _learn_row(F, V, rows[i], int(codes[i]))
     return bad
 
 
@@ -373,5 +374,5 @@ def test_then_learn(
             scores[i] = _linear(F, V, V[SCORING], tested[i])
             chances[i] = _sigmoid(_log_odds(F, scores[i]))
             if codes[i] >= 0:
-                _learn_row(F, V, learned[i], codes[i])
+                _learn_row(F, V, learned[i], int(codes[i]))
     return bad

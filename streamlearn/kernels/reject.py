@@ -88,7 +88,7 @@ def _observe(F: FloatArray, V: FloatArray, x: FloatArray) -> None:
             low[j] = v if n == 1.0 else min(low[j], v)
             high[j] = v if n == 1.0 else max(high[j], v)
             centre[j] = 0.5 * low[j] + 0.5 * high[j]
-            scale[j] = min(2.0 / (high[j] - low[j]), LARGE) if high[j] > low[j] else 0.0
+            scale[j] = 1.0 / max(0.5 * high[j] - 0.5 * low[j], 1.0 / LARGE) if high[j] > low[j] else 0.0
         F[LIMIT] = 1.0
     else:
         for j in range(x.size):
@@ -281,7 +281,7 @@ def learn(F: FloatArray, rows: FloatArray, codes: CodeArray, a: float) -> int:
         V = _vectors(F)
         for i in range(rows.shape[0]):
             if codes[i] >= 0:
-                _learn_row(F, V, rows[i], codes[i], a)
+                _learn_row(F, V, rows[i], int(codes[i]), a)
     return bad
 
 
@@ -331,5 +331,5 @@ def test_then_learn(
             scores[i] = _linear(F, V, V[W], tested[i]) + F[INTERCEPT]
             chances[i] = _chance(F, scores[i])
             if codes[i] >= 0:
-                _learn_row(F, V, learned[i], codes[i], a)
+                _learn_row(F, V, learned[i], int(codes[i]), a)
     return bad
