@@ -171,8 +171,8 @@ class NdjsonDecoder:
         for place, name in enumerate(event.keys):
             key = keys.place_of[name]
             scratch[key, FIRST] = min(scratch[key, FIRST], row << FIRST_SHIFT | place)
-        for name, value in event.numbers.items():
-            values[row, keys.column_of[str(name)]] = value
+        for feature, value in event.numbers.items():
+            values[row, keys.column_of[str(feature)]] = value
         return values, scratch
 
     def _careful(self, raw: bytes, line: int) -> Event:
@@ -274,7 +274,7 @@ def as_number(value: Any, where: str, name: str) -> float:
     hint = "; text must be declared in [features] categorical or exclude"
     hint = hint if isinstance(value, str) and not isinstance(value, _Number) else ""
     if isinstance(value, list):
-        value, hint = "an object" if isinstance(value, _Pairs) else "an array", "; flatten or exclude it"
+        hint = "; flatten or exclude it"
     raise Refusal("value", f"{where}: {shown(name)} must be a finite number, got {_json(value)}{hint}")
 
 
@@ -312,4 +312,6 @@ def _as_key(value: Any, where: str, name: str) -> Any:
 def _json(value: Any) -> str:
     if value is None:
         return "null"
+    if isinstance(value, list):
+        return "an object" if isinstance(value, _Pairs) else "an array"
     return str(value) if isinstance(value, _Number) else shown(value)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import glob as globbing
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -90,8 +91,8 @@ class FileSource:
         for partition in self._partitions[:last]:
             if partition not in known:
                 raise SourceError(
-                    f"{partition}: must sort after {self._partitions[last]}, which the checkpoint has read, got a new file "
-                    "before it"
+                    f"{partition}: must sort after {self._partitions[last]}, which the checkpoint has read, got a "
+                    "new file before it"
                 )
         self._start = known.get(self._partitions[last])
         self._queue = [(partition, partition) for partition in self._partitions[last:]]
@@ -101,7 +102,17 @@ class FileSource:
                 (self._partitions[0], path) for path in find_rotated(self._partitions[0], self._start, inode)
             ]
         if self._start is not None and self._open_next() and self._reader is not None:
-            self._reader.check()
+            with self._closed_on_error():
+                self._reader.check()
+
+    @contextmanager
+    def _closed_on_error(self) -> Iterator[None]:
+        """Leave no file open behind an error: nothing can come any more."""
+        try:
+            yield
+        except SourceError:
+            self.close()
+            raise
 
     def _check_missing(self, known: dict[str, Position]) -> None:
         """Files that were read to their end may be gone, the one being read may not."""
@@ -112,20 +123,29 @@ class FileSource:
     def poll(self, max_events: int, timeout_s: float) -> Batch | None:
         """Return up to `max_events` events; an empty batch when none came in time; None at the end."""
         deadline = time.monotonic() + timeout_s
-        while True:
-            if self._reader is None and not self._open_next():
-                return empty_batch(self._told()) if self._passed else None
-            if self._reader is not None:
-                batch = self._reader.poll(max(1, max_events))
+        with self._closed_on_error():
+            while self._reader is not None or self._open_next():
+                batch = self._poll_reader(max(1, max_events), deadline)
                 if batch is not None:
-                    return replace(batch, positions=self._told() + batch.positions) if self._passed else batch
-                if self._reader.ended:
-                    self._leave(self._reader)
-                    continue
-                remaining = deadline - time.monotonic()
-                if remaining <= 0:
-                    return empty_batch(self._told())
-                self._reader.wait(remaining)
+                    return batch
+        return empty_batch(self._told()) if self._passed else None
+
+    def _poll_reader(self, max_events: int, deadline: float) -> Batch | None:
+        """Return the next batch, an empty one after the deadline, None where the reader should be asked again."""
+        reader = self._reader
+        if reader is None:
+            return None
+        batch = reader.poll(max_events)
+        if batch is not None:
+            return replace(batch, positions=self._told() + batch.positions) if self._passed else batch
+        remaining = deadline - time.monotonic()
+        if reader.ended:
+            self._leave(reader)
+        elif remaining <= 0:
+            return empty_batch(self._told())
+        else:
+            reader.wait(remaining)
+        return None
 
     def _told(self) -> tuple[Position, ...]:
         passed, self._passed = tuple(self._passed), []
