@@ -7,7 +7,8 @@ Named by import path below ``river``: ``river:linear_model.LogisticRegression``,
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ def _estimator(path: str, params: Mapping[str, Any]) -> Any:
         raise BadParameter(f"{PREFIX}{path}: {error}") from error
 
 
-class _RiverLearner:
+class _RiverLearner(ABC):
     """What classifiers and regressors share.
 
     Parameters
@@ -73,6 +74,52 @@ class _RiverLearner:
     def __init__(self, name: str, model: Any) -> None:
         self.name = name
         self._model = model
+
+    @abstractmethod
+    def check(self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]) -> None:
+        """Raise what learning this block would raise, and change nothing."""
+
+    @abstractmethod
+    def _forecast(self, x: dict[FeatureName, float]) -> tuple[float, float, float, Any]:
+        """Return score, P(positive), decision and predicted label of one event."""
+
+    @abstractmethod
+    def _learn(self, x: dict[FeatureName, float], label: Any) -> int:
+        """Learn one event; return the code of its label."""
+
+    def test_then_learn_columns(
+        self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]
+    ) -> Tested:
+        """Forecast each row before it is learned, then learn it, one by one as River does."""
+        return self._run(names, values, values, labels)
+
+    def forecast_columns(self, names: tuple[FeatureName, ...], values: FloatArray) -> tuple[Tested, FloatArray]:
+        """Forecast a block without learning: forecasts with codes -1, and an empty memo."""
+        made = [self._forecast(x) for x in _mappings(names, values)]
+        return _tested(np.full(len(values), -1, dtype=np.int8), made), _no_memo(len(values))
+
+    def test_then_learn_late(
+        self,
+        names: tuple[FeatureName, ...],
+        test_values: FloatArray,
+        late_values: FloatArray,
+        late_labels: NDArray[Any],
+        late_memo: FloatArray | None = None,
+    ) -> tuple[Tested, FloatArray]:
+        """For each i forecast test row i, then learn late row i; the codes are those of the late labels."""
+        return self._run(names, test_values, late_values, late_labels), _no_memo(len(test_values))
+
+    def _run(
+        self, names: tuple[FeatureName, ...], test_values: FloatArray, values: FloatArray, labels: NDArray[Any]
+    ) -> Tested:
+        self.check(names, values, labels)
+        codes = np.full(len(values), -1, dtype=np.int8)
+        made = []
+        events = zip(_mappings(names, test_values), _mappings(names, values), labels.tolist(), strict=True)
+        for i, (test, x, label) in enumerate(events):
+            made.append(self._forecast(test))
+            codes[i] = self._learn(x, label)
+        return _tested(codes, made)
 
     def state(self) -> Snapshot:
         """Refuse: a River estimator is a graph of Python objects, which only pickle could keep."""
@@ -109,54 +156,30 @@ class RiverClassifier(_RiverLearner):
         self._many_classes = many_classes
         self._labels = LabelPair(name)
 
+    def label_pair(self) -> tuple[Label | None, Label | None]:
+        """Return the negative and the positive label; None for one that was not seen yet."""
+        return self._labels.negative, self._labels.positive
+
     def check(self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]) -> None:
         """Raise what learning this block would raise, and change nothing."""
         self._refuse_bad(names, values)
         self._labels.copy().take_many(labels)
 
-    def test_then_learn_columns(
-        self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]
-    ) -> Tested:
-        """Forecast each row before it is learned, then learn it, one by one as River does."""
-        self.check(names, values, labels)
-        n = len(values)
-        codes, probabilities = np.full(n, -1, dtype=np.int8), np.empty(n)
-        predictions = np.empty(n, dtype=object)
-        for i, (row, label) in enumerate(zip(values.tolist(), labels.tolist(), strict=True)):
-            x = dict(zip(names, row, strict=True))
-            probabilities[i] = self._probability(x)
-            predictions[i] = self._named(probabilities[i] >= 0.5)
-            codes[i], _ = self._labels.take(label)
-            if codes[i] >= 0:
-                self._model.learn_one(x, label if self._many_classes else bool(codes[i]))
-        decisions = (probabilities >= 0.5).astype(np.float64)
-        return Tested(codes, probabilities.copy(), probabilities, predictions, decisions)
-
-    def score_columns(self, names: tuple[FeatureName, ...], values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return P(positive) of each row, as score and as probability."""
-        rows = (dict(zip(names, row, strict=True)) for row in values.tolist())
-        probabilities = np.array([self._probability(x) for x in rows], dtype=np.float64)
-        return probabilities.copy(), probabilities
-
-    def decide_columns(self, codes: CodeArray, scores: FloatArray, probabilities: FloatArray) -> Tested:
-        """Return scores and probabilities with the more probable labels."""
-        decisions = (probabilities >= 0.5).astype(np.float64)
-        predictions = np.empty(len(decisions), dtype=object)
-        predictions[:] = [self._named(yes) for yes in (decisions == 1.0).tolist()]
-        return Tested(codes, scores, probabilities, predictions, decisions)
-
-    def _named(self, yes: bool) -> Label | None:
-        """Return the label of a decision: the only one, where just one was seen so far."""
-        positive, negative = self._labels.positive, self._labels.negative
-        if positive is None or negative is None:
-            return positive if negative is None else negative
-        return positive if yes else negative
-
-    def _probability(self, x: dict[FeatureName, float]) -> float:
-        """Return P(positive); without an opinion 0.5, which is also where a probability that is NaN goes."""
+    def _forecast(self, x: dict[FeatureName, float]) -> tuple[float, float, float, Any]:
+        """Without an opinion P(positive) is 0.5, which is also where a probability that is NaN goes."""
         forecast = self._model.predict_proba_one(x)
         p = float(forecast.get(self._labels.positive if self._many_classes else True, 0.0)) if forecast else 0.5
-        return p if np.isfinite(p) else 0.5
+        p = p if np.isfinite(p) else 0.5
+        negative, positive = self.label_pair()
+        if positive is None or negative is None:
+            return p, p, float(p >= 0.5), positive if negative is None else negative
+        return p, p, float(p >= 0.5), positive if p >= 0.5 else negative
+
+    def _learn(self, x: dict[FeatureName, float], label: Any) -> int:
+        code, _ = self._labels.take(label)
+        if code >= 0:
+            self._model.learn_one(x, label if self._many_classes else bool(code))
+        return code
 
 
 class RiverRegressor(_RiverLearner):
@@ -165,34 +188,37 @@ class RiverRegressor(_RiverLearner):
     def check(self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]) -> None:
         """Raise what learning this block would raise, and change nothing."""
         self._refuse_bad(names, values)
-        self._targets(labels)
+        for label in labels.tolist():
+            self._target(label)
 
-    def _targets(self, labels: NDArray[Any]) -> FloatArray:
+    def _target(self, label: Any) -> float:
         try:
-            return np.array([np.nan if label is None else label for label in labels.tolist()], dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise BadLabel(f"{self.name}: a target must be a number, got an error: {error}") from error
+            return np.nan if label is None else float(label)
+        except (TypeError, ValueError):
+            raise BadLabel(f"{self.name}: a target must be a number, got {label!r}") from None
 
-    def test_then_learn_columns(
-        self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]
-    ) -> Tested:
-        """Predict each row before it is learned, then learn it, one by one as River does."""
-        self.check(names, values, labels)
-        n = len(values)
-        predicted = np.empty(n)
-        for i, (row, target) in enumerate(zip(values.tolist(), self._targets(labels).tolist(), strict=True)):
-            x = dict(zip(names, row, strict=True))
-            predicted[i] = self._model.predict_one(x)
-            if np.isfinite(target):
-                self._model.learn_one(x, target)
-        return self.decide_columns(np.full(n, -1, dtype=np.int8), predicted, np.full(n, np.nan))
+    def _forecast(self, x: dict[FeatureName, float]) -> tuple[float, float, float, Any]:
+        predicted = float(self._model.predict_one(x))
+        return predicted, np.nan, np.nan, predicted
 
-    def score_columns(self, names: tuple[FeatureName, ...], values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the prediction of each row; there is no probability."""
-        rows = (dict(zip(names, row, strict=True)) for row in values.tolist())
-        predicted = np.array([self._model.predict_one(x) for x in rows], dtype=np.float64)
-        return predicted, np.full(len(predicted), np.nan)
+    def _learn(self, x: dict[FeatureName, float], label: Any) -> int:
+        target = self._target(label)
+        if np.isfinite(target):
+            self._model.learn_one(x, target)
+        return -1
 
-    def decide_columns(self, codes: CodeArray, scores: FloatArray, probabilities: FloatArray) -> Tested:
-        """Return the predictions as they are."""
-        return Tested(codes, scores, probabilities, scores.astype(object), probabilities)
+
+def _mappings(names: tuple[FeatureName, ...], values: FloatArray) -> Iterator[dict[FeatureName, float]]:
+    return (dict(zip(names, row, strict=True)) for row in values.tolist())
+
+
+def _tested(codes: CodeArray, made: list[tuple[float, float, float, Any]]) -> Tested:
+    columns = np.array([row[:3] for row in made], dtype=np.float64).reshape(-1, 3).T.copy()
+    predictions = np.empty(len(made), dtype=object)
+    predictions[:] = [row[3] for row in made]
+    scores, probabilities, decisions = columns
+    return Tested(codes, scores, probabilities, predictions, decisions)
+
+
+def _no_memo(n: int) -> FloatArray:
+    return np.empty((n, 0))

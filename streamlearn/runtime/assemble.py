@@ -81,8 +81,8 @@ def _track(job: Job, index: int) -> Track:
     section = job.learners[index]
     learner = _learner(job, section, f"learner[{index}]")
     delay = job.evaluate.delay
-    if delay and not (hasattr(learner, "score_columns") and hasattr(learner, "decide_columns")):
-        raise BadJob(f"evaluate.delay: must be 0, as {section.name} cannot forecast without learning, got {delay}")
+    if delay and not hasattr(learner, "test_then_learn_late"):
+        raise BadJob(f"evaluate.delay: must be 0, as {section.name} cannot learn late labels, got {delay}")
     return Track(section.title, learner, _metrics(job), delay=delay)
 
 

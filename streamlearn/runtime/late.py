@@ -21,14 +21,21 @@ from streamlearn.snapshot import below, nest
 
 
 class LateLearner(OnlineLearner, Protocol):
-    """A learner that can also forecast without learning."""
+    """A learner of late labels; a memo is what it wants back with the label: float64[n_rows, memo_width]."""
 
-    def score_columns(self, names: tuple[FeatureName, ...], values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return ranking scores and P(positive)."""
+    def forecast_columns(self, names: tuple[FeatureName, ...], values: FloatArray) -> tuple[Tested, FloatArray]:
+        """Forecast a block without learning: forecasts with codes -1, and their memo."""
         ...
 
-    def decide_columns(self, codes: CodeArray, scores: FloatArray, probabilities: FloatArray) -> Tested:
-        """Return scores and probabilities with the decisions that follow from them."""
+    def test_then_learn_late(
+        self,
+        names: tuple[FeatureName, ...],
+        test_values: FloatArray,
+        late_values: FloatArray,
+        late_labels: NDArray[Any],
+        late_memo: FloatArray | None = None,
+    ) -> tuple[Tested, FloatArray]:
+        """For each i forecast test row i, then learn late row i: forecasts, with the codes of the late labels; memo."""
         ...
 
 
@@ -38,13 +45,18 @@ class Forecast:
 
     block: Block
     tested: Tested
+    memo: FloatArray
 
     def __len__(self) -> int:
         return len(self.block)
 
     def rows(self, start: int, stop: int) -> Forecast:
         """Return some of the events, as views."""
-        return Forecast(self.block.rows(start, stop), cut(self.tested, start, stop))
+        return Forecast(self.block.rows(start, stop), cut(self.tested, start, stop), self.memo[start:stop])
+
+    def with_codes(self, codes: CodeArray) -> Forecast:
+        """Return the same forecasts with the codes of the labels that have come."""
+        return replace(self, tested=replace(self.tested, codes=codes))
 
 
 class Waiting:
@@ -80,39 +92,29 @@ class Waiting:
             free = self.delay - len(self)
             if free > 0:
                 step = block.rows(done, done + free)
-                tested = _forecast(learner, step)
+                forecast = Forecast(step, *learner.forecast_columns(step.names, step.values))
             else:
                 late = self._oldest(len(block) - done)
-                step = block.rows(done, done + len(late))
-                tested, codes = _forecast_then_learn(learner, step, late.block)
-                due.append(Forecast(late.block, replace(late.tested, codes=codes)))
-            self._queue.append(Forecast(step, tested))
-            made.append(tested)
-            done += len(step)
+                forecast = _forecast_then_learn(learner, block.rows(done, done + len(late)), late)
+                due.append(late.with_codes(forecast.tested.codes))
+                forecast = forecast.with_codes(_no_codes(len(forecast)))
+            self._queue.append(forecast)
+            made.append(forecast.tested)
+            done += len(forecast)
         return joined(made), due
 
-    def learn_rest(self, learner: OnlineLearner) -> list[Forecast]:
+    def learn_rest(self, learner: LateLearner) -> list[Forecast]:
         """Learn the events that still wait, at the end of the input; return them like `forecast_then_learn`."""
         rest, self._queue = self._queue, []
-        due = []
-        for waiting in rest:
-            block = waiting.block
-            codes = learner.test_then_learn_columns(block.names, block.values, block.labels).codes
-            due.append(Forecast(block, replace(waiting.tested, codes=codes)))
-        return due
+        # The forecasts made on the way are of no use: these events have been forecast.
+        return [late.with_codes(_forecast_then_learn(learner, late.block, late).tested.codes) for late in rest]
 
     def with_waiting(self, block: Block) -> Block:
         """Return the waiting events and those of `block` as one block: what the learner will have to take."""
         blocks = [waiting.block for waiting in self._queue] + [block]
-        names = tuple(dict.fromkeys(name for part in blocks for name in part.names))
-        place = {name: k for k, name in enumerate(names)}
-        values = np.zeros((sum(map(len, blocks)), len(names)))
-        start = 0
-        for part in blocks:
-            values[start : start + len(part), [place[name] for name in part.names]] = part.values
-            start += len(part)
-        labels = np.concatenate([part.labels.astype(object) for part in blocks])
-        return Block(names, values, labels)
+        names = _all_names(blocks)
+        values = np.concatenate([_aligned(part, names) for part in blocks])
+        return Block(names, values, np.concatenate([part.labels.astype(object) for part in blocks]))
 
     def _oldest(self, most: int) -> Forecast:
         """Take waiting events off the queue: at most `most`, and of one block."""
@@ -130,7 +132,7 @@ class Waiting:
             texts = json.dumps({"names": block.names, "labels": block.labels.tolist()}, default=plain)
             tested = waiting.tested
             arrays = {"values": block.values, "scores": tested.scores}
-            arrays |= {"probabilities": tested.probabilities, "decisions": tested.decisions}
+            arrays |= {"probabilities": tested.probabilities, "decisions": tested.decisions, "memo": waiting.memo}
             flat |= nest(str(index), {"texts": texts, **{name: array.copy() for name, array in arrays.items()}})
         return flat
 
@@ -145,26 +147,29 @@ def _forecast_of(part: Snapshot) -> Forecast:
     labels, nothing = np.empty(n, dtype=object), np.full(n, None, dtype=object)
     labels[:] = texts["labels"]
     tested = Tested(_no_codes(n), part["scores"], part["probabilities"], nothing, part["decisions"])
-    return Forecast(Block(tuple(texts["names"]), part["values"], labels), tested)
+    return Forecast(Block(tuple(texts["names"]), part["values"], labels), tested, part["memo"])
 
 
-def _forecast(learner: LateLearner, block: Block) -> Tested:
-    scores, probabilities = learner.score_columns(block.names, block.values)
-    return learner.decide_columns(_no_codes(len(block)), scores, probabilities)
+def _forecast_then_learn(learner: LateLearner, test: Block, late: Forecast) -> Forecast:
+    """Forecast row i of `test`, then learn row i of `late`, for each i; the codes are those of the late labels."""
+    names = test.names if test.names == late.block.names else _all_names([test, late.block])
+    test_values, late_values = _aligned(test, names), _aligned(late.block, names)
+    made = learner.test_then_learn_late(names, test_values, late_values, late.block.labels, late.memo)
+    return Forecast(test, *made)
 
 
-def _forecast_then_learn(learner: LateLearner, test: Block, late: Block) -> tuple[Tested, CodeArray]:
-    """For each i: forecast row i of `test`, then learn row i of `late`; return the forecasts and the late codes."""
-    in_one_go = getattr(learner, "test_then_learn_late", None)
-    if in_one_go is not None and test.names == late.names:
-        tested: Tested = in_one_go(test.names, test.values, late.values, late.labels)
-        return replace(tested, codes=_no_codes(len(test))), tested.codes
-    made, codes = [], np.empty(len(test), dtype=np.int8)
-    for i in range(len(test)):
-        made.append(_forecast(learner, test.rows(i, i + 1)))
-        row = late.rows(i, i + 1)
-        codes[i] = learner.test_then_learn_columns(row.names, row.values, row.labels).codes[0]
-    return joined(made), codes
+def _all_names(blocks: Sequence[Block]) -> tuple[FeatureName, ...]:
+    return tuple(dict.fromkeys(name for block in blocks for name in block.names))
+
+
+def _aligned(block: Block, names: tuple[FeatureName, ...]) -> FloatArray:
+    """Return the values with columns `names`, absent ones 0; the block's own where it has these columns."""
+    if block.names == names:
+        return block.values
+    place = {name: k for k, name in enumerate(names)}
+    values = np.zeros((len(block), len(names)))
+    values[:, [place[name] for name in block.names]] = block.values
+    return values
 
 
 def _no_codes(n: int) -> CodeArray:

@@ -81,7 +81,7 @@ class Track:
     def finish(self) -> None:
         """Learn and measure the events that still wait for their label, as no more input comes."""
         if self._waiting is not None:
-            for part in self._waiting.learn_rest(self.learner):
+            for part in self._waiting.learn_rest(cast("LateLearner", self.learner)):
                 self._measure(part.tested, part.block.labels)
 
     def _measure(self, tested: Tested, labels: NDArray[Any]) -> None:
