@@ -17,7 +17,8 @@ class FSAUC(ArenaScorer):
 
     The published algorithm knows the number n of events. Here the stream has no known length: epochs of 2^6, 2^7, ...
     events each run the stages of their own length, starting from the average that the epoch before ended with.
-    Forecasts come from the running average of the present stage, so there is one at any time.
+    Forecasts come from the running average of the present stage, so there is one at any time; right after a stage began it
+    rests on few events.
 
     Parameters
     ----------
