@@ -94,7 +94,7 @@ def test_the_cost_of_a_trained_model_may_be_changed_within_its_range():
     [
         (LogisticReject, {"reject_cost": 0.0}, r"reject_cost must be in \(0, 0.5\], got 0.0"),
         (LogisticReject, {"learning_rate": -1.0}, r"learning_rate must be in \(0, 1e\+06\], got -1.0"),
-        (LogisticReject, {"l2": -0.1}, "l2 must be"),
+        (LogisticReject, {"l2": -0.1}, r"l2 must be in \[0, 1e\+06\], got -0.1"),
         (LogisticReject, {"l2": float("nan")}, "l2 must be"),
         (LogisticReject, {"scale": "robust"}, r"scale must be one of \['none', 'range', 'standard'\], got 'robust'"),
         (HingeReject, {"threshold": 0.9, "reject_cost": 0.2}, r"threshold must be in \(0, 0.8\], got 0.9"),

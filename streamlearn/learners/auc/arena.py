@@ -86,11 +86,12 @@ class ArenaScorer(BinaryScorer):
 
     # Parameters
 
-    def _checked(self, parameter: str, low: float, high: float) -> float:
-        """Return a parameter that must be a number in (low, high]."""
+    def _checked(self, parameter: str, high: float, *, zero: bool = False) -> float:
+        """Return a parameter that must be a number in (0, high], or in [0, high] where it may be zero."""
         value = getattr(self, parameter)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not low < value <= high:
-            raise BadParameter(f"{self.name}: {parameter} must be in ({low:g}, {high:g}], got {value!r}")
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not number or not (0.0 < value <= high or (zero and value == 0.0)):
+            raise BadParameter(f"{self.name}: {parameter} must be in {'[' if zero else '('}0, {high:g}], got {value!r}")
         return float(value)
 
     def _checked_or_auto(self, parameter: str, high: float) -> float:
@@ -98,7 +99,7 @@ class ArenaScorer(BinaryScorer):
         if getattr(self, parameter) == "auto":
             return 0.0
         try:
-            return self._checked(parameter, 0.0, high)
+            return self._checked(parameter, high)
         except BadParameter as error:
             raise BadParameter(str(error).replace("must be", 'must be "auto" or')) from None
 

@@ -17,8 +17,8 @@ class FSAUC(ArenaScorer):
 
     The published algorithm knows the number n of events. Here the stream has no known length: epochs of 2^6, 2^7, ...
     events each run the stages of their own length, starting from the average that the epoch before ended with.
-    Forecasts come from the running average of the present stage, so there is one at any time; right after a stage began it
-    rests on few events.
+    Forecasts come from the running average of the present stage, so there is one at any time; right after a stage
+    began it rests on few events.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class FSAUC(ArenaScorer):
 
     def _write_parameters(self) -> None:
         F = self._arena
-        F[kernels.SCALING], F[kernels.RADIUS] = SCALES[self.scale], self._checked("radius", 0.0, MAX_RADIUS)
+        F[kernels.SCALING], F[kernels.RADIUS] = SCALES[self.scale], self._checked("radius", MAX_RADIUS)
         F[kernels.RATE] = self._checked_or_auto("learning_rate", MAX_RATE)
 
     def _swap_classes(self) -> None:

@@ -10,6 +10,8 @@ from streamlearn.contracts import CodeArray, FloatArray, Label, Tested
 from streamlearn.kernels import reject as kernels
 from streamlearn.learners.auc.arena import SCALES, ArenaScorer
 
+MAX_RATE = 1e6
+MAX_L2 = 1e6
 MAX_SLOPE = 1e12  # of the bent hinge below 0: its squared gradients stay finite on saturated values
 
 
@@ -27,18 +29,14 @@ class _RejectingClassifier(ArenaScorer):
     learning_rate: float
     l2: float
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._checked("learning_rate", 0.0, 1e6)
-        self._checked("l2", -np.finfo(float).tiny, 1e6)
-
     def _n_vectors(self) -> int:
         return kernels.N_VECTORS
 
     def _write_parameters(self) -> None:
         F = self._arena
-        F[kernels.SCALING] = SCALES[self.scale]
-        F[kernels.RATE], F[kernels.L2], F[kernels.LOSS] = self.learning_rate, self.l2, self._loss
+        F[kernels.SCALING], F[kernels.LOSS] = SCALES[self.scale], self._loss
+        F[kernels.RATE] = self._checked("learning_rate", MAX_RATE)
+        F[kernels.L2] = self._checked("l2", MAX_L2, zero=True)
 
     def _slope(self) -> float:
         return min((1.0 - self.reject_cost) / self.reject_cost, MAX_SLOPE)
@@ -170,7 +168,7 @@ class HingeReject(_RejectingClassifier):
         self.max_features = max_features
         self.positive = positive
         super().__init__()
-        self._checked("threshold", 0.0, 1.0 - reject_cost)
+        self._checked("threshold", 1.0 - reject_cost)
 
     def predict_one(self, x: Any) -> Label | None:
         """Return the label by the sign of the score, or None to abstain: where ``|score| <= threshold``.
