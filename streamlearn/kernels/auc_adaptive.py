@@ -167,10 +167,9 @@ def _learn_stack(T: FloatArray, z: FloatArray, logit: float, sign: float, decay:
 
 @kernel
 def _learn(M: FloatArray, z: FloatArray, logits: FloatArray, sign: float, work: FloatArray) -> None:
-    """Learn one label: shares, maps, stacks; `logits` are the forecasters' for the same z."""
+    """Learn one label: maps and stacks, by steps from what they say of z now, `logits`."""
     n_experts = z.size
     dim = n_experts + 1
-    _reshare(M, logits, sign)
     k = 2 + 1 + n_experts + N_STACKS
     for e in range(n_experts):
         _learn_platt(M[k : k + PLATT], z[e], logits[1 + e], sign, 1.0 if e == 0 else PLATT_DECAY)
@@ -182,45 +181,56 @@ def _learn(M: FloatArray, z: FloatArray, logits: FloatArray, sign: float, work: 
 
 
 @kernel
-def mix(M: FloatArray, llr: FloatArray, scores: FloatArray, chances: FloatArray) -> None:
-    """Write scores and P(class 1), float64[n] each, of rows with ratios `llr`, float64[n, n_experts]."""
-    n_experts = llr.shape[1]
-    z, logits = np.empty(n_experts), np.empty(1 + n_experts + N_STACKS)
+def mix(M: FloatArray, memo: FloatArray, scores: FloatArray, chances: FloatArray) -> None:
+    """Write scores and P(class 1), float64[n] each; the rows of `memo` are ratios, and become ratios and logits.
+
+    Parameters
+    ----------
+    M : float64[mixer_size]
+    memo : float64[n, n_experts + n_forecasters]
+    scores, chances : float64[n]
+    """
+    n_experts = (memo.shape[1] - 1 - N_STACKS) // 2
+    z = np.empty(n_experts)
     o = _offset(M)
-    for i in range(llr.shape[0]):
-        for e in range(n_experts):
-            z[e] = _squash(llr[i, e])
-        _forecast(M, z, logits)
-        up, down = _mixed(M, logits)
-        chances[i] = up / (up + down)
-        scores[i] = math.log(up) - math.log(down) - o
+    for i in range(memo.shape[0]):
+        _mix_row(M, memo[i], z, o, i, scores, chances)
+
+
+@kernel
+def _mix_row(
+    M: FloatArray, memo: FloatArray, z: FloatArray, o: float, i: int, scores: FloatArray, chances: FloatArray
+) -> None:
+    """Forecast one event: logits into its memo, float64[n_experts + n_forecasters], score and chance into row i."""
+    for e in range(z.size):
+        z[e] = _squash(memo[e])
+    _forecast(M, z, memo[z.size :])
+    up, down = _mixed(M, memo[z.size :])
+    chances[i] = up / (up + down)
+    scores[i] = math.log(up) - math.log(down) - o
 
 
 @kernel
 def mix_then_learn(
     M: FloatArray, tested: FloatArray, learned: FloatArray, codes: CodeArray, scores: FloatArray, chances: FloatArray
 ) -> None:
-    """For each row: mix the ratios ``tested[i]``, then learn from label ``codes[i]`` and the ratios ``learned[i]``.
+    """For each row: mix ``tested[i]`` as `mix` does, then learn from label ``codes[i]`` and the memo ``learned[i]``.
 
-    With late labels ``learned[i]`` are the ratios that the memories gave when that event was scored, so that each is
-    trusted as far as it is right *at that delay*. `scores` and `chances`, float64[n], are written.
+    With late labels ``learned[i]`` is the memo of the forecast made for that event, which may be an earlier row of
+    `tested`: each memory and each forecaster is trusted as far as it was right *at that delay*.
     """
-    n_experts = tested.shape[1]
+    n_experts = (tested.shape[1] - 1 - N_STACKS) // 2
     z, logits = np.empty(n_experts), np.empty(1 + n_experts + N_STACKS)
     work = np.empty((n_experts + 1, n_experts + 3))
     for i in range(tested.shape[0]):
-        for e in range(n_experts):
-            z[e] = _squash(tested[i, e])
-        _forecast(M, z, logits)
-        up, down = _mixed(M, logits)
-        chances[i] = up / (up + down)
-        scores[i] = math.log(up) - math.log(down) - _offset(M)
-        code = codes[i]
+        _mix_row(M, tested[i], z, _offset(M), i, scores, chances)
+        code = int(codes[i])
         if code < 0:
             continue
-        M[code] += 1.0
         if M[0] and M[1]:  # one class alone says nothing about ranking
             for e in range(n_experts):
                 z[e] = _squash(learned[i, e])
+            _reshare(M, learned[i, n_experts:], 2.0 * code - 1.0)
             _forecast(M, z, logits)
             _learn(M, z, logits, 2.0 * code - 1.0, work)
+        M[code] += 1.0

@@ -190,7 +190,8 @@ def test_mixture_is_that_of_numpy():
     M = np.zeros(auc_adaptive.mixer_size(5))
     auc_adaptive.reset_mixer(M, 5)
     scores, chances = np.empty(n), np.empty(n)
-    auc_adaptive.mix_then_learn(M, ratios, ratios, y, scores, chances)
+    memo = np.hstack([ratios, np.empty((n, 9))])
+    auc_adaptive.mix_then_learn(M, memo, memo, y, scores, chances)
     mixture = naive.Mixture(5)
     for t in range(n):
         score, chance = mixture.forecast(ratios[t])

@@ -121,6 +121,23 @@ def test_memories_are_trusted_as_far_as_they_are_right_at_the_delay():
     assert roc_auc_score(y, with_memo) > roc_auc_score(y, without)
 
 
+def test_late_labels_teach_what_the_definition_says():
+    X, y = stream(n=150)
+    delay, mixture, queue = 20, naive.Mixture(len(MEMORIES)), []
+    bank = [AUCRO(half_life=m.half_life, clock="class" if m.by_class else "time") for m in MEMORIES]
+    scores = late(AdaptiveAUCRO(), X, y, delay, 50, remember=True)
+    for t, (x, label) in enumerate(zip(X, y, strict=True)):
+        ratios = np.array([expert.score_one(x) for expert in bank])
+        score, _ = mixture.forecast(ratios)
+        assert scores[t] == pytest.approx(score, rel=1e-6, abs=1e-7)
+        queue.append((x, int(label), ratios, mixture.logits(ratios)))
+        if t >= delay:
+            x_then, label_then, ratios_then, logits_then = queue[t - delay]
+            mixture.learn(ratios_then, label_then, logits_then)
+            for expert in bank:
+                expert.learn_one(x_then, label_then)
+
+
 # Published numbers
 
 

@@ -150,13 +150,17 @@ class Mixture:
         p = float(self.share @ (1 / (1 + np.exp(-self.logits(ratios)))))
         return math.log(p / (1 - p)) - self.offset(), p
 
-    def learn(self, ratios: np.ndarray, label: int) -> None:
+    def learn(self, ratios: np.ndarray, label: int, said: np.ndarray | None = None) -> None:
+        """Learn from the ratios, and from the logits that were forecast for this event, if that was earlier."""
+        if 0 not in self.counts:
+            self._step(ratios, label, said)
         self.counts[label] += 1
-        if 0 in self.counts:
-            return
+
+    def _step(self, ratios: np.ndarray, label: int, said: np.ndarray | None) -> None:
         z = np.sign(ratios) * np.log1p(np.abs(ratios))
         p = 1 / (1 + np.exp(-self.logits(ratios)))
-        likely = self.share * (p if label == 1 else 1 - p)
+        then = p if said is None else 1 / (1 + np.exp(-said))
+        likely = self.share * (then if label == 1 else 1 - then)
         self.share = 0.999 * likely / likely.sum() + 0.001 / len(p)
         for k in range(1, len(p)):
             f = self.features[k](z)

@@ -32,6 +32,7 @@ MEMORIES = (
     Memory(100.0, True),
 )
 CLIP = 3.0
+MEMO_WIDTH = 2 * len(MEMORIES) + 1 + auc_adaptive.N_STACKS  # what the memories said, and the forecasters made of it
 
 
 class AdaptiveAUCRO(PairRejecter):
@@ -110,7 +111,7 @@ class AdaptiveAUCRO(PairRejecter):
         return self._mix(X, np.empty(len(X)), out)
 
     def _mix(self, X: FloatArray, scores: FloatArray, probabilities: FloatArray) -> int:
-        return self._score_memo(X, scores, probabilities, np.empty((len(X), len(MEMORIES))))
+        return self._score_memo(X, scores, probabilities, np.empty((len(X), MEMO_WIDTH)))
 
     def _learn(self, X: FloatArray, codes: CodeArray) -> int:
         return self._test_then_learn(X, X, codes, np.empty(len(X)), np.empty(len(X)))
@@ -118,7 +119,7 @@ class AdaptiveAUCRO(PairRejecter):
     def _test_then_learn(
         self, X_test: FloatArray, X_learn: FloatArray, codes: CodeArray, scores: FloatArray, probabilities: FloatArray
     ) -> int:
-        memo = np.empty((len(X_test), len(MEMORIES)))
+        memo = np.empty((len(X_test), MEMO_WIDTH))
         if X_test is X_learn:
             return self._test_then_learn_memo(X_test, X_learn, codes, scores, probabilities, memo, memo)
         bad = max(first_bad_row(X_test), first_bad_row(X_learn))
@@ -135,7 +136,7 @@ class AdaptiveAUCRO(PairRejecter):
     @property
     def memo_width(self) -> int:
         """Numbers to keep of each forecast until its label comes."""
-        return len(MEMORIES)
+        return MEMO_WIDTH
 
     def _score_memo(self, X: FloatArray, scores: FloatArray, probabilities: FloatArray, memo: FloatArray) -> int:
         """Forecast, and write to memo[n, memo_width] what the memories said."""
@@ -145,7 +146,7 @@ class AdaptiveAUCRO(PairRejecter):
                 bad = auc_score.margins(moments.F, X, ratios[e])
                 if bad >= 0:
                     return bad
-        memo[:] = ratios.T
+        memo[:, : len(MEMORIES)] = ratios.T
         auc_adaptive.mix(self._mixer, memo, scores, probabilities)
         return -1
 
@@ -171,7 +172,7 @@ class AdaptiveAUCRO(PairRejecter):
                 bad = auc.test_then_learn(moments.F, X_test, X_learn, codes, ratios[e], chances)
                 if bad >= 0:
                     return bad
-        memo_test[:] = ratios.T
+        memo_test[:, : len(MEMORIES)] = ratios.T
         auc_adaptive.mix_then_learn(self._mixer, memo_test, memo_learn, codes, scores, probabilities)
         return -1
 
