@@ -154,7 +154,8 @@ def test_text_keys_and_exclusions_are_handed_over_as_declared(tmp_path):
     columns = Columns(label="y", key="id", categorical=frozenset({"c"}), exclude=frozenset({"e"}))
     (tmp_path / "a.csv").write_text("id,c,e,x,y\nk1,é,junk,1,UP\nk2,,,2,\n")
     (tmp_path / "a.ndjson").write_text(
-        '{"id": "k1", "c": "é", "e": [1], "x": 1, "y": "UP"}\n{"id": "k2", "e": null, "x": 2}\n{"id": 7, "c": 2.50, "x": 3}\n'
+        '{"id": "k1", "c": "é", "e": [1], "x": 1, "y": "UP"}\n{"id": "k2", "e": null, "x": 2}\n'
+        '{"id": 7, "c": 2.50, "x": 3}\n'
     )
     of_csv = drain(open_source("csv", tmp_path / "a.csv", columns)).in_order()
     of_json = drain(open_source("ndjson", tmp_path / "a.ndjson", columns)).in_order()
