@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from streamlearn.learners.muffled.wilson import wilson_lower_bound
     from streamlearn.learners.registry import load
     from streamlearn.learners.robust.median import GeometricMedian, geometric_median
+    from streamlearn.learners.robust.regression import ORLRegressor
+    from streamlearn.learners.robust.trimmed import rotr, trimmed_inner_product
 
 __all__ = [
     "AUCRO",
@@ -30,13 +32,19 @@ __all__ = [
     "LogisticReject",
     "OAMgd",
     "OAMseq",
+    "ORLRegressor",
     "geometric_median",
     "load",
     "minimise_slack",
+    "rotr",
+    "trimmed_inner_product",
     "wilson_lower_bound",
 ]
 
 _MODULES = {
+    "rotr": "streamlearn.learners.robust.trimmed",
+    "trimmed_inner_product": "streamlearn.learners.robust.trimmed",
+    "ORLRegressor": "streamlearn.learners.robust.regression",
     "minimise_slack": "streamlearn.learners.muffled.slack",
     "wilson_lower_bound": "streamlearn.learners.muffled.wilson",
     "geometric_median": "streamlearn.learners.robust.median",

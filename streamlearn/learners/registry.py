@@ -16,6 +16,7 @@ MODULES: dict[str, str] = {
     "GeometricMedian": "streamlearn.learners.robust.median",
     "AUCRO": "streamlearn.learners.auc.aucro",
     "AdaptiveAUCRO": "streamlearn.learners.auc.adaptive",
+    "ORLRegressor": "streamlearn.learners.robust.regression",
     "OPAUC": "streamlearn.learners.auc.opauc",
     "FSAUC": "streamlearn.learners.auc.fsauc",
     "HingeReject": "streamlearn.learners.auc.reject",

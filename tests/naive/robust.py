@@ -43,3 +43,53 @@ def trimmed_inner_product(a: np.ndarray, b: np.ndarray, n_trim: int) -> float:
 def trimmed_covariance(X: np.ndarray, n_trim: int) -> np.ndarray:
     p = X.shape[1]
     return np.array([[trimmed_inner_product(X[:, i], X[:, j], n_trim) for j in range(p)] for i in range(p)])
+
+
+def rotr(X: np.ndarray, y: np.ndarray, trim: float) -> np.ndarray:
+    return np.array([trimmed_inner_product(x, y, round(trim * len(y))) for x in X.T])
+
+
+def least_trimmed_objective(rows: np.ndarray, y: np.ndarray, theta: np.ndarray, n_kept: int) -> float:
+    return float(sum(sorted((v - float(np.dot(x, theta))) ** 2 for x, v in zip(rows, y, strict=True))[:n_kept]))
+
+
+def bank_step(z: list[float], y: float, state: dict, half_lives: list[float | None]) -> float:
+    """One event of the robust bank: predict, weigh, forget, one or two Gauss-Seidel sweeps, mix. None = 1/n memory."""
+    p = len(z)
+    margin = 0.1 * (state["high"] - state["low"])
+    clip = lambda v: min(max(v, state["low"] - margin), state["high"] + margin)  # noqa: E731
+    each = [clip(sum(t * v for t, v in zip(theta, z, strict=True))) for theta in state["theta"]]
+    shares = [math.exp(-0.3 * (loss - min(state["losses"]))) for loss in state["losses"]]
+    f = sum(w * g for w, g in zip(shares, each, strict=True)) / sum(shares)
+    sigma = 1.4826 * state["s"]
+    if abs(y - f) < 4 * sigma:
+        state["low"], state["high"] = min(state["low"], y), max(state["high"], y)
+    state["n"] += 1
+    g = max(1 / (state["n"] + 50), 0.004)
+    state["s"] *= math.exp(g if abs(y - f) > state["s"] else -g)
+    companion = abs(y - each[0]) / sigma
+    for k, half_life in enumerate(half_lives):
+        u = abs(y - each[k]) / sigma
+        state["losses"][k] = state["losses"][k] * (1 - 1 / 300) + min(u, 5.0)
+        w = min(1.0, 1.0 / u) if u else 1.0
+        if k == 0:
+            w *= min(1.0, (3.0 / max([3.0, *(abs(v) for v in z[1:])])) ** 2)
+        else:
+            w *= max(0.0, 1 - (min(u, companion) / 10) ** 2) ** 2
+        if half_life is None:
+            state["ages"][k] += 1
+            keep = 1 - min(0.5, 2 / state["ages"][k])
+        else:
+            keep = 0.5 ** (1 / half_life)
+        A, b, theta = state["A"][k], state["b"][k], state["theta"][k]
+        for i in range(p):
+            b[i] = keep * b[i] + w * z[i] * y
+            for j in range(p):
+                A[i][j] = keep * A[i][j] + w * z[i] * z[j]
+        anchor = [0.0] * p if k == 0 else state["theta"][k - 1]
+        for _ in range(2 if p <= 30 else 1):
+            for i in range(p):
+                d = 5.0 if k else (0.1 if i else 1e-9)
+                rest = sum(A[i][j] * theta[j] for j in range(p) if j != i)
+                theta[i] = (b[i] + d * anchor[i] - rest) / (A[i][i] + d)
+    return f

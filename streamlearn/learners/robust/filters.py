@@ -48,6 +48,10 @@ class Filter(Protocol):
         """Return distance and weight of the last row; zeros before the first."""
         ...
 
+    def usual_distance(self) -> float:
+        """Return the median distance of rows to the centre."""
+        ...
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the state (not copies)."""
         ...
@@ -126,6 +130,10 @@ class WindowFilter:
             return 0.0, 0.0
         slot = (int(self._count[0]) - 1) % self.window
         return float(self.spread()[slot]), float(self.weights()[slot])
+
+    def usual_distance(self) -> float:
+        """Return the median distance of the window's rows to their median."""
+        return float(np.median(self.spread())) if len(self) else 0.0
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the state (not copies)."""
@@ -214,6 +222,10 @@ class ProximalFilter:
     def last(self) -> tuple[float, float]:
         """Return the last row's distance to the centre before it, and the step's weight w = min(1, eta / d)."""
         return float(self._last[0]), float(self._last[1])
+
+    def usual_distance(self) -> float:
+        """Return the running median of the distances."""
+        return self._start.usual_distance() if self._count[0] < self._start.window else float(self._heights[2])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the state (not copies)."""

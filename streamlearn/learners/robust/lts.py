@@ -38,7 +38,7 @@ class LeastTrimmedSquares:
         Scale of the residuals of good rows.
     residuals : float64[n]
     kept : bool[n]
-        The rows that took part in the last step.
+        The rows that fit.
     """
 
     theta: FloatArray
@@ -55,10 +55,12 @@ class LeastTrimmedSquaresFitter:
     """
 
     def __init__(self) -> None:
-        self._covariance = TrimmedCovariance()
+        self.covariance = TrimmedCovariance()
         self._half = TrimmedCovariance()
 
-    def fit(self, Z: FloatArray, y: FloatArray, anchor: FloatArray | None = None) -> LeastTrimmedSquares:
+    def fit(
+        self, Z: FloatArray, y: FloatArray, anchor: FloatArray | None = None, trim: float | None = None
+    ) -> LeastTrimmedSquares:
         """Fit y by the columns of Z and an intercept.
 
         Parameters
@@ -69,9 +71,11 @@ class LeastTrimmedSquaresFitter:
             Finite.
         anchor : float64[p] or None
             The coefficients of before.
+        trim : float or None
+            Share of the rows to leave out; None = half while searching, then every row that does not fit.
         """
         rows = np.column_stack([np.ones(len(Z)), Z])
-        problem = _Problem(rows, y, np.zeros(rows.shape[1]) if anchor is None else anchor)
+        problem = _Problem(rows, y, np.zeros(rows.shape[1]) if anchor is None else anchor, trim)
         with one_blas_thread():
             best = None
             for start in self._starts(Z, y, problem, anchor):
@@ -81,7 +85,7 @@ class LeastTrimmedSquaresFitter:
                     best = objective, theta
             assert best is not None  # noqa: S101 - there is always the start at the median
             theta = problem.concentrate(best[1], _LAST_STEPS)
-            return problem.widened(theta)
+            return problem.widened(theta) if trim is None else problem.described(theta)
 
     def _starts(
         self, Z: FloatArray, y: FloatArray, problem: _Problem, anchor: FloatArray | None
@@ -92,20 +96,22 @@ class LeastTrimmedSquaresFitter:
         if anchor is not None:
             yield anchor
         yield problem.solve(np.argsort(np.abs(y - middle), kind="stable")[: problem.half])
-        yield from _thresholding(self._covariance, Z, y)
+        yield from thresholding(self.covariance, Z, y)
         near = np.argsort(np.square(Z).sum(axis=1), kind="stable")[: problem.half]
         yield problem.solve(near)
         off = np.abs(y[near] - np.median(y[near]))
         yield problem.solve(near[np.argsort(off, kind="stable")[: max(problem.half // 2, 1)]])
-        yield from _thresholding(self._half, np.ascontiguousarray(Z[near]), y[near])
+        yield from thresholding(self._half, np.ascontiguousarray(Z[near]), y[near])
 
 
-def _thresholding(covariance: TrimmedCovariance, Z: FloatArray, y: FloatArray) -> Iterator[FloatArray]:
-    """Yield robust thresholding regression, as published and with its columns whitened."""
+def thresholding(
+    covariance: TrimmedCovariance, Z: FloatArray, y: FloatArray, trim: float = START_TRIM
+) -> Iterator[FloatArray]:
+    """Yield robust thresholding regression, intercept first: as published, then with its columns whitened."""
     middle = float(np.median(y))
-    sigma = covariance.of(Z, START_TRIM)
+    sigma = covariance.of(Z, trim)
     centred = np.ascontiguousarray(covariance.columns.T)
-    moment = trimmed_products(centred, y - middle, START_TRIM)
+    moment = trimmed_products(centred, y - middle, trim)
     for theta in (moment, np.linalg.solve(_positive(sigma), moment)):
         yield np.concatenate([[middle - covariance.medians @ theta], theta])
 
@@ -119,9 +125,11 @@ def _positive(sigma: FloatArray) -> FloatArray:
 
 
 class _Problem:
-    def __init__(self, rows: FloatArray, y: FloatArray, anchor: FloatArray) -> None:
+    def __init__(self, rows: FloatArray, y: FloatArray, anchor: FloatArray, trim: float | None) -> None:
         self._rows, self._y, self._anchor = rows, y, anchor
-        self.half = max(len(y) // 2, 1)
+        self.half = max(len(y) // 2 if trim is None else len(y) - round(trim * len(y)), 1)
+        n, p = rows.shape
+        self._correction = float(MAD_TO_SIGMA * np.sqrt(n / max(n - p, 1)))
         self._ridge = np.full(rows.shape[1], RIDGE)
         self._ridge[0] = _INTERCEPT_RIDGE
 
@@ -150,12 +158,17 @@ class _Problem:
 
     def widened(self, theta: FloatArray) -> LeastTrimmedSquares:
         """Keep every row within 2.5 robust standard deviations: nothing to choose, and efficient on good rows."""
-        n, p = self._rows.shape
-        correction = MAD_TO_SIGMA * np.sqrt(n / max(n - p, 1))
         for _ in range(_TRIM_STEPS):
             off = np.abs(self.residuals(theta))
-            sigma = float(correction * np.median(off))
-            kept = off <= max(_KEPT_SIGMAS * sigma, float(np.partition(off, self.half - 1)[self.half - 1]))
-            theta = self.solve(np.flatnonzero(kept))
+            theta = self.solve(np.flatnonzero(off <= self._bound(off)))
+        return self.described(theta)
+
+    def _bound(self, off: FloatArray) -> float:
+        # Never fewer than half: where most residuals are 0 so is their median.
+        least = float(np.partition(off, self.half - 1)[self.half - 1])
+        return max(_KEPT_SIGMAS * self._correction * float(np.median(off)), least)
+
+    def described(self, theta: FloatArray) -> LeastTrimmedSquares:
         residuals = self.residuals(theta)
-        return LeastTrimmedSquares(theta, float(correction * np.median(np.abs(residuals))), residuals, kept)
+        off = np.abs(residuals)
+        return LeastTrimmedSquares(theta, self._correction * float(np.median(off)), residuals, off <= self._bound(off))

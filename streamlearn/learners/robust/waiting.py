@@ -1,0 +1,70 @@
+"""Rows that wait for their batch to be full."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamlearn.contracts import FloatArray
+
+LARGEST = 1e150
+
+
+class WaitingRows:
+    """A mini-batch being filled, part of the state.
+
+    Attributes
+    ----------
+    rows : float64[batch_size, n_features]
+    targets : float64[batch_size]
+    """
+
+    def __init__(self, batch_size: int) -> None:
+        self.rows: FloatArray = np.zeros((batch_size, 0))
+        self.targets: FloatArray = np.zeros(batch_size)
+        self._count = np.zeros(1, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return int(self._count[0])
+
+    @property
+    def full(self) -> bool:
+        """As many rows wait as a batch has."""
+        return len(self) == len(self.rows)
+
+    def widen(self, n_features: int) -> None:
+        """Append columns that were 0 for ever."""
+        self.rows = np.pad(self.rows, ((0, 0), (0, n_features - self.rows.shape[1])))
+
+    def take(self, x: FloatArray, y: float) -> None:
+        """Add one row; there must be room."""
+        n = len(self)
+        np.clip(x, -LARGEST, LARGEST, out=self.rows[n])
+        self.targets[n] = min(max(y, -LARGEST), LARGEST)
+        self._count[0] = n + 1
+
+    def room(self) -> int:
+        """Return how many more rows fit."""
+        return len(self.rows) - len(self)
+
+    def take_many(self, X: FloatArray) -> None:
+        """Add rows without targets; there must be room."""
+        n = len(self)
+        np.clip(X, -LARGEST, LARGEST, out=self.rows[n : n + len(X)])
+        self._count[0] = n + len(X)
+
+    def middle(self) -> float:
+        """Return the median of the waiting targets; 0 where there is none."""
+        return float(np.median(self.targets[: len(self)])) if len(self) else 0.0
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self.rows[:] = 0.0
+        self.targets[:] = 0.0
+        self._count[0] = 0
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the state (not copies)."""
+        return {"waiting_rows": self.rows, "waiting_targets": self.targets, "waiting_count": self._count}

@@ -1,0 +1,170 @@
+"""ORLRegressor: right where part of the stream is wrong."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from streamlearn import ORLRegressor
+from streamlearn.errors import BadParameter
+from tests.contract_regressor import CHECKS
+
+BATCHES = {"mode": "batches", "batch_size": 50}
+FORMS = (
+    {},
+    {"half_life": 40.0},
+    BATCHES,
+    {**BATCHES, "base": "rotr", "window": None},
+    {**BATCHES, "trim": 0.25, "window": 3},
+)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
+@pytest.mark.parametrize("params", FORMS, ids=str)
+def test_contract(params, check, tmp_path):
+    def make(**changes):
+        return ORLRegressor(**{**params, **changes})
+
+    check(make, tmp_path / "m") if "path" in inspect.signature(check).parameters else check(make)
+
+
+def problem(seed, n, p, bad=0.0, kind="uniform"):
+    """Return rows, targets, which are bad, and the truth."""
+    rng = np.random.default_rng(seed)
+    theta = rng.normal(size=p)
+    X = rng.normal(size=(n, p))
+    y = X @ theta + 2.0 + rng.normal(size=n)
+    wrong = rng.random(n) < bad
+    if kind == "uniform":
+        X[wrong] = rng.uniform(-10, 10, size=(wrong.sum(), p))
+        y[wrong] = -X[wrong] @ theta + rng.normal(size=wrong.sum())
+    elif kind == "flip":
+        y[wrong] *= -1
+    elif kind == "shift":
+        y[wrong] += 1000.0
+    return X, y, wrong, theta
+
+
+def error(model, theta):
+    return np.linalg.norm(model.coef_ - theta) / np.linalg.norm(theta)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "flip", "shift"])
+@pytest.mark.parametrize(
+    ("params", "bad"),
+    [
+        *(({}, bad) for bad in (0.0, 0.1, 0.25)),
+        *(({"mode": "batches", "batch_size": 200}, bad) for bad in (0.0, 0.2, 0.4)),
+    ],
+    ids=str,
+)
+def test_the_truth_is_found_through_bad_rows(params, bad, kind):
+    X, y, _, theta = problem(1, 6000, 10, bad, kind)
+    plain = np.linalg.lstsq(np.column_stack([np.ones(len(X)), X]), y, rcond=None)[0][1:]
+    # Least squares on the good rows alone.
+    oracle = np.sqrt(10 / (len(X) * (1 - bad))) / np.linalg.norm(theta)
+    model = ORLRegressor(**params).learn_many(X, y)
+    assert error(model, theta) < 5 * oracle
+    assert model.intercept_ == pytest.approx(2.0, abs=0.5)
+    # Good rows have scale 1; near the breakdown point the median of all residuals is above theirs.
+    assert 0.7 < model.scale_ < (1.6 if bad < 0.3 else 4.0)
+    if bad and kind != "shift":
+        assert np.linalg.norm(plain - theta) / np.linalg.norm(theta) > 0.15
+
+
+def test_batches_bad_as_a_whole_are_outvoted_wherever_they_come():
+    X, y, _, theta = problem(2, 8000, 10)
+    rng = np.random.default_rng(3)
+    for which in (np.arange(16), rng.permutation(40)[:16]):
+        z = y.copy()
+        for k in which:
+            z[k * 200 : k * 200 + 200] *= -1.0
+        model = ORLRegressor(mode="batches", batch_size=200).learn_many(X, z)
+        assert error(model, theta) < 0.1
+
+
+def test_a_bad_batch_is_told():
+    X, y, _, theta = problem(4, 4000, 5)
+    model = ORLRegressor(mode="batches", batch_size=200).learn_many(X, y)
+    distance, weight, suspicious = model.last_batch_
+    assert not suspicious
+    model.learn_many(X[:200], -50.0 * y[:200])
+    assert model.last_batch_[0] > 10 * distance
+    assert model.last_batch_[1] < weight
+    assert model.last_batch_[2]
+    assert error(model, theta) < 0.05
+    with pytest.raises(BadParameter, match="mode must be 'batches'"):
+        _ = ORLRegressor().last_batch_
+
+
+def test_a_poisoned_start_is_forgotten():
+    X, y, _, theta = problem(5, 16000, 6)
+    y[:6000] = -y[:6000]
+    model = ORLRegressor().learn_many(X, y)
+    assert error(model, theta) < 0.1
+    body = model._body
+    for k in range(2):
+        # Without a restart those that never forget are still off by more than a quarter here.
+        found = body._theta[k, 1:7] / body._scale
+        assert np.linalg.norm(found - theta) / np.linalg.norm(theta) < 0.05
+
+
+def test_a_jump_of_the_truth_is_followed():
+    X, y, _, theta = problem(6, 3000, 4)
+    moved = X @ -theta + np.random.default_rng(7).normal(size=len(X))
+    model = ORLRegressor().learn_many(X, y)
+    predicted = model.test_then_learn_many(X[:1000], moved[:1000])
+    off = np.abs(predicted - moved[:1000])
+    assert off[:20].mean() > 3.0
+    assert off[200:].mean() < 1.2
+    assert error(ORLRegressor(half_life=100.0).learn_many(X, y).learn_many(X[:1000], moved[:1000]), -theta) < 0.2
+
+
+def test_one_gross_cell_does_not_reach_the_predictions():
+    X, y, _, _ = problem(8, 3000, 4)
+    model = ORLRegressor().learn_many(X, y)
+    before = model.predict_many(X)
+    wild = X[0].copy()
+    wild[2] = 1e12
+    assert y.min() - 5 < model.predict_one(wild) < y.max() + 5
+    model.learn_one(wild, 0.0)
+    assert np.abs(model.predict_many(X) - before).mean() < 1.0
+
+
+def test_a_wild_scale_of_a_constant_start_is_passed():
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(4000, 2))
+    y = np.where(np.arange(4000) < 300, 5.0, 5.0 + 100.0 * X[:, 0] + rng.normal(size=4000))
+    model = ORLRegressor().learn_many(X, y)
+    assert np.abs(model.predict_many(X[-100:]) - y[-100:]).mean() < 2.0
+
+
+def test_units_do_not_matter():
+    X, y, _, _ = problem(10, 2000, 4, 0.1)
+    base = ORLRegressor().learn_many(X, y).predict_many(X)
+    units = np.array([1e-6, 1e6, 3.0, 0.01])
+    moved = ORLRegressor().learn_many(X * units + 5 * units, y * 1e4 + 7.0).predict_many(X * units + 5 * units)
+    assert np.allclose((moved - 7.0) / 1e4, base, atol=1e-2)
+
+
+def test_outliers_are_told():
+    X, y, wrong, _ = problem(11, 3000, 4, 0.1, "shift")
+    told = ORLRegressor().learn_many(X, y).outliers_many(X, y)
+    assert told[wrong].all()
+    assert told[~wrong].mean() < 0.005
+
+
+@pytest.mark.parametrize(
+    ("params", "rule"),
+    [
+        ({"mode": "both"}, "mode must be one of"),
+        ({"base": "ols"}, "base must be one of"),
+        ({"batch_size": 1}, "batch_size must be a whole number >= 2"),
+        ({"trim": 1.0}, "trim must be a number in"),
+        ({"half_life": 0}, "half_life must be a number > 0"),
+        ({"window": 0}, "window must be"),
+    ],
+)
+def test_bad_parameters_are_named(params, rule):
+    with pytest.raises(BadParameter, match="ORLRegressor: " + rule):
+        ORLRegressor(**params)
