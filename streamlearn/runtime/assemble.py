@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from streamlearn.contracts import OnlineLearner, Source
 from streamlearn.errors import BadJob, BadParameter, MissingExtra
+from streamlearn.evaluation.curve import RejectCurve
 from streamlearn.evaluation.metric import BaseMetric
 from streamlearn.evaluation.registry import make_metric
 from streamlearn.features.categories import Vectoriser
@@ -65,7 +66,7 @@ def meaning(job: Job) -> dict[str, str]:
         **{f"source.{key}": getattr(source, key) for key in ("kind", "path", "format", "delimiter", "header", "names")},
         **{f"features.{key}": getattr(features, key) for key in ("label", "exclude", "categorical", "scale")},
         **{f"features.{key}": getattr(features, key) for key in ("encoding", "max_categories", "n_buckets")},
-        **{f"evaluate.{key}": getattr(job.evaluate, key) for key in ("metrics", "window", "delay")},
+        **{f"evaluate.{key}": getattr(job.evaluate, key) for key in ("metrics", "window", "delay", "curve")},
         "labels.key": job.labels.key,
         "sink.predictions": job.sink.predictions if job.sink is not None else None,
         "sink.format": job.sink_format if job.sink is not None else None,
@@ -83,7 +84,8 @@ def _track(job: Job, index: int) -> Track:
     delay = job.evaluate.delay
     if delay and not hasattr(learner, "test_then_learn_late"):
         raise BadJob(f"evaluate.delay: must be 0, as {section.name} cannot learn late labels, got {delay}")
-    return Track(section.title, learner, _metrics(job), delay=delay)
+    curve = RejectCurve() if job.evaluate.curve else None
+    return Track(section.title, learner, _metrics(job), curve=curve, delay=delay)
 
 
 def _learner(job: Job, section: LearnerSection, path: str) -> OnlineLearner:

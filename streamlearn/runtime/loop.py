@@ -11,8 +11,9 @@ from streamlearn.features.categories import Vectoriser
 from streamlearn.runtime.checkpoint import Checkpoint, CheckpointFolder, check_same_job
 from streamlearn.runtime.crash import reach
 from streamlearn.runtime.dead_letters import DeadLetters
-from streamlearn.runtime.screen import Screened, screen
+from streamlearn.runtime.screen import Screened
 from streamlearn.runtime.sinks import PredictionSink
+from streamlearn.runtime.together import learn_together
 from streamlearn.runtime.tracks import Track
 from streamlearn.snapshot import below, nest
 
@@ -161,14 +162,12 @@ class Loop:
 
     def _take(self, batch: Batch) -> None:
         names, values = self.parts.vectoriser.columns(batch)
-        screened = screen(self.parts.tracks, names, values, batch.labels)
+        learned, screened = learn_together(self.parts.tracks, names, values, batch.labels)
         self.parts.dead_letters.take(_bad_events(batch, screened))
-        good = screened.good
-        if len(good):
-            values, labels = (values, batch.labels) if len(good) == len(batch) else (values[good], batch.labels[good])
-            tested = [track.test_then_learn(names, values, labels) for track in self.parts.tracks]
-            if self.parts.sink is not None:
-                self.parts.sink.write(_rows(batch, good, tested[0]))
+        for track, one in zip(self.parts.tracks, learned, strict=False):
+            track.measure(one)
+        if learned and self.parts.sink is not None:
+            self.parts.sink.write(_rows(batch, screened.good, learned[0].tested))
         self.events += len(batch) + len(batch.rejected)
         self.positions |= {position.partition: position for position in batch.positions}
         reach("after_write")
@@ -248,11 +247,12 @@ def _bad_events(batch: Batch, screened: Screened) -> list[Rejected]:
 
 
 def _rows(batch: Batch, good: IntArray, tested: Tested) -> PredictionRows:
+    rows = slice(None) if len(good) == len(batch) else good  # a copy only where events are left out
     return PredictionRows(
         partition=batch.partition,
-        records=batch.records[good],
-        keys=batch.keys[good] if batch.keys is not None else None,
-        labels=batch.labels[good],
+        records=batch.records[rows],
+        keys=batch.keys[rows] if batch.keys is not None else None,
+        labels=batch.labels[rows],
         scores=tested.scores,
         probabilities=tested.probabilities,
         predictions=tested.predictions,

@@ -87,7 +87,7 @@ def _over_time(axes: Axes, report: Report) -> None:
 
 def _reject_curve(axes: Axes, report: Report) -> None:
     for colour, learner in zip(_COLOURS, report["learners"], strict=False):
-        curve = learner["reject_curve"]
+        curve = learner["reject_curve"] or {"reject_rate": (), "auc": ()}
         shown = [pair for pair in zip(curve["reject_rate"], curve["auc"], strict=True) if pair[0] <= MOST_REJECTED]
         axes.plot(*zip(*shown, strict=True) if shown else ((), ()), color=colour, linewidth=1.5, label=learner["title"])
     axes.set_title("AUC of the pairs that are kept", loc="left")

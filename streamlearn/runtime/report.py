@@ -64,8 +64,10 @@ def _learner(track: Track) -> Report:
     }
 
 
-def _reject_curve(track: Track) -> Report:
+def _reject_curve(track: Track) -> Report | None:
     """Return the reject curve, one element a cost at which pairs are left."""
+    if track.curve is None:
+        return None
     points = track.curve.points()
     kept = ~np.isnan(points.auc)
     return {name: getattr(points, name)[kept].tolist() for name in _CURVE}

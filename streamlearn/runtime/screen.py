@@ -18,8 +18,8 @@ from streamlearn.contracts import FeatureName, FloatArray, IntArray
 from streamlearn.errors import BadLabel, BadValue, TooManyFeatures
 
 KINDS: dict[type[Exception], str] = {BadValue: "value", BadLabel: "label", TooManyFeatures: "features"}
+REFUSALS = tuple(KINDS)
 _ROW = re.compile(r",? in row \d+")
-Refusal = BadValue | BadLabel | TooManyFeatures
 
 
 class Checks(Protocol):
@@ -91,13 +91,13 @@ class _Search:
             self.run(rows[:middle])
             self.run(rows[middle:])
 
-    def _ask(self, rows: IntArray) -> Refusal | None:
+    def _ask(self, rows: IntArray) -> Exception | None:
         taken = np.concatenate([np.array(self.good, dtype=np.int64), rows])
         whole = len(taken) == len(self._values)  # the common case, and then in order
         values, labels = (self._values, self._labels) if whole else (self._values[taken], self._labels[taken])
         for learner in self._learners:
             try:
                 learner.check(self._names, values, labels)
-            except (BadValue, BadLabel, TooManyFeatures) as refusal:
+            except REFUSALS as refusal:
                 return refusal
         return None

@@ -102,6 +102,8 @@ class EvaluateSection(Section, frozen=True):
         Labels arrive this many events late: a learner is asked about an event before it saw the last `delay` labels.
     report : str
         Path of the report; the picture goes beside it. Default: ``<out>/<name>.report.json``.
+    curve : bool
+        Whether the reject curve is measured, at every cost of rejecting (0.2 us an event).
     picture : bool
         Whether the report is drawn at the end; ``streamlearn plot`` can do it later.
     """
@@ -110,6 +112,7 @@ class EvaluateSection(Section, frozen=True):
     window: Count | None = None
     delay: Whole = 0
     report: Text | None = None
+    curve: bool = True
     picture: bool = True
 
 

@@ -52,6 +52,5 @@ def _cell(learner: Report, name: str, best_value: float, *, alone: bool) -> str:
     text = f"{value:.4f}"
     if name in learner["intervals"]:
         low, high = learner["intervals"][name]
-        text += f" [{low:.4f}, {high:.4f}]"
-        text = text.replace("[", r"\[")
+        text += f" ±{(high - low) / 2.0:.0e}"
     return f"[bold green]{text}[/]" if value == best_value and not alone else text

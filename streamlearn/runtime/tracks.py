@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -21,6 +22,22 @@ from streamlearn.snapshot import below, nest
 HISTOGRAM_BINS = 40
 
 
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What came of one block.
+
+    Attributes
+    ----------
+    tested : Tested
+        The forecasts of its events.
+    due : list of (Tested, array)
+        Forecasts and labels of the events that were learned: the same ones, or earlier ones whose labels came late.
+    """
+
+    tested: Tested
+    due: list[tuple[Tested, NDArray[Any]]]
+
+
 class Track:
     """A learner, its metrics, how they moved, its reject curve, and the histogram of its probabilities.
 
@@ -31,16 +48,26 @@ class Track:
     learner : OnlineLearner
     metrics : sequence of BaseMetric
         Measured and sampled.
+    curve : RejectCurve or None
+        Measured, read at the end.
     delay : int
         Labels come this many events late.
     """
 
-    def __init__(self, title: str, learner: OnlineLearner, metrics: Sequence[BaseMetric], *, delay: int = 0) -> None:
+    def __init__(
+        self,
+        title: str,
+        learner: OnlineLearner,
+        metrics: Sequence[BaseMetric],
+        *,
+        curve: RejectCurve | None = None,
+        delay: int = 0,
+    ) -> None:
         self.title = title
         self.learner = learner
         self.metrics = tuple(metrics)
-        self.curve = RejectCurve()
-        self._fed: tuple[BaseMetric, ...] = (*self.metrics, self.curve)
+        self.curve = curve
+        self._fed: tuple[BaseMetric, ...] = (*self.metrics, *([curve] if curve is not None else []))
         self.trajectory = Trajectory(len(self.metrics))
         self.histogram = np.zeros((2, HISTOGRAM_BINS), dtype=np.int64)
         """int64[2, n_bins]: probabilities given to negatives and to positives."""
@@ -63,20 +90,28 @@ class Track:
             block = self._waiting.with_waiting(block)
         self.learner.check(block.names, block.values, block.labels)
 
-    def test_then_learn(self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]) -> Tested:
-        """Forecast one block, learn and measure the events whose labels are there; return the forecasts."""
+    @property
+    def refuses_whole_batches(self) -> bool:
+        """Whether `test_then_learn` either takes a block or raises with nothing changed, without `check` before it."""
+        return self._waiting is None
+
+    def test_then_learn(self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]) -> Learned:
+        """Forecast one block and learn the events whose labels are there."""
         began = time.perf_counter()
         if self._waiting is None:
             tested = self.learner.test_then_learn_columns(names, values, labels)
-            due = [(tested, labels)]
+            learned = Learned(tested, [(tested, labels)])
         else:
             late = cast("LateLearner", self.learner)  # looked at when the job was put together
-            tested, learned = self._waiting.forecast_then_learn(late, Block(names, values, labels))
-            due = [(part.tested, part.block.labels) for part in learned]
+            tested, due = self._waiting.forecast_then_learn(late, Block(names, values, labels))
+            learned = Learned(tested, [(part.tested, part.block.labels) for part in due])
         self.seconds += time.perf_counter() - began
-        for forecast, known in due:
+        return learned
+
+    def measure(self, learned: Learned) -> None:
+        """Feed the metrics with the forecasts of the events that were learned."""
+        for forecast, known in learned.due:
             self._measure(forecast, known)
-        return tested
 
     def finish(self) -> None:
         """Learn and measure the events that still wait for their label, as no more input comes."""
@@ -122,11 +157,12 @@ class Track:
 
     def _stateful(self) -> list[tuple[str, HasState]]:
         metrics: list[tuple[str, HasState]] = [(f"metric/{k}", metric) for k, metric in enumerate(self.metrics)]
+        curve: list[tuple[str, HasState]] = [("curve", self.curve)] if self.curve is not None else []
         waiting: list[tuple[str, HasState]] = [("waiting", self._waiting)] if self._waiting is not None else []
         return [
             *metrics,
             *waiting,
-            ("curve", self.curve),
+            *curve,
             ("learner", self.learner),
             ("trajectory", self.trajectory),
         ]

@@ -77,7 +77,9 @@ def test_what_is_measured_is_the_forecast_made_before_the_label_came(cuts):
 
     forecasts = []
     for start, end in edges_of(cuts):
-        forecasts += track.test_then_learn(NAMES, values[start:end], labels[start:end]).probabilities.tolist()
+        learned = track.test_then_learn(NAMES, values[start:end], labels[start:end])
+        track.measure(learned)
+        forecasts += learned.tested.probabilities.tolist()
     track.finish()
 
     known = [(p, y) for p, y in zip(forecasts, labels, strict=True) if y is not None]

@@ -12,6 +12,7 @@ import pytest
 
 from streamlearn.contracts import Batch, Position, Rejected
 from streamlearn.errors import BadEvent, BadJob, NotResumable, SinkError
+from streamlearn.evaluation.curve import RejectCurve
 from streamlearn.evaluation.registry import make_metric
 from streamlearn.features.categories import Vectoriser
 from streamlearn.runtime.checkpoint import CheckpointFolder
@@ -105,7 +106,13 @@ def parts_in(
         source=MemorySource(),
         vectoriser=Vectoriser(),
         tracks=[
-            Track(title, NaiveLogistic(rate=rate), [make_metric(spec) for spec in metrics], delay=delay)
+            Track(
+                title,
+                NaiveLogistic(rate=rate),
+                [make_metric(spec) for spec in metrics],
+                curve=RejectCurve(),
+                delay=delay,
+            )
             for title, rate in (("first", 0.1), ("shadow", 0.5))
         ],
         sink=open_sink(folder / "predictions.ndjson", "ndjson", with_keys=False, with_partitions=False),
