@@ -15,33 +15,51 @@ if TYPE_CHECKING:
     from streamlearn.learners.auc.oam import OAMgd, OAMseq
     from streamlearn.learners.auc.opauc import OPAUC
     from streamlearn.learners.auc.reject import HingeReject, LogisticReject
+    from streamlearn.learners.muffled.hedgemower import HedgeMower, HedgeMower1
+    from streamlearn.learners.muffled.marvin import Marvin, MarvinC, MarvinD
     from streamlearn.learners.muffled.slack import minimise_slack
     from streamlearn.learners.muffled.wilson import wilson_lower_bound
     from streamlearn.learners.registry import load
     from streamlearn.learners.robust.median import GeometricMedian, geometric_median
+    from streamlearn.learners.robust.pca import ORLPCA
     from streamlearn.learners.robust.regression import ORLRegressor
+    from streamlearn.learners.robust.subspace import rc_pca
     from streamlearn.learners.robust.trimmed import rotr, trimmed_inner_product
 
 __all__ = [
     "AUCRO",
     "FSAUC",
     "OPAUC",
+    "ORLPCA",
     "AdaptiveAUCRO",
     "GeometricMedian",
+    "HedgeMower",
+    "HedgeMower1",
     "HingeReject",
     "LogisticReject",
+    "Marvin",
+    "MarvinC",
+    "MarvinD",
     "OAMgd",
     "OAMseq",
     "ORLRegressor",
     "geometric_median",
     "load",
     "minimise_slack",
+    "rc_pca",
     "rotr",
     "trimmed_inner_product",
     "wilson_lower_bound",
 ]
 
 _MODULES = {
+    "rc_pca": "streamlearn.learners.robust.subspace",
+    "ORLPCA": "streamlearn.learners.robust.pca",
+    "MarvinD": "streamlearn.learners.muffled.marvin",
+    "MarvinC": "streamlearn.learners.muffled.marvin",
+    "Marvin": "streamlearn.learners.muffled.marvin",
+    "HedgeMower": "streamlearn.learners.muffled.hedgemower",
+    "HedgeMower1": "streamlearn.learners.muffled.hedgemower",
     "rotr": "streamlearn.learners.robust.trimmed",
     "trimmed_inner_product": "streamlearn.learners.robust.trimmed",
     "ORLRegressor": "streamlearn.learners.robust.regression",

@@ -130,7 +130,9 @@ def threshold_keys(thresholds: FloatArray, rounded: NDArray[np.float32], keys: K
 
 @kernel
 def _next(nodes: Keys, i: int, row: Keys) -> int:
-    return int(nodes[i, 2]) + (1 if row[nodes[i, 0]] > nodes[i, 1] else 0)
+    # Unsigned: a signed index costs a test for negative ones at every load.
+    at = np.uint64(i)
+    return int(nodes[at, 2]) + (1 if row[np.uint64(nodes[at, 0])] > nodes[at, 1] else 0)
 
 
 @kernel
@@ -159,32 +161,6 @@ def _leaves_of_row(nodes: Keys, roots: Keys, first: int, stop: int, row: Keys, l
 
 
 @kernel
-def _leaves_in_tree(nodes: Keys, root: int, keys: Keys, first: int, stop: int, leaves: IntArray) -> None:
-    """Write the leaf of each of the rows in one tree, which stays in the nearest cache meanwhile."""
-    r = first
-    while r + _LANES <= stop:
-        a = b = c = d = e = f = g = h = root
-        moved = 1
-        while moved:
-            a1, b1 = _next(nodes, a, keys[r]), _next(nodes, b, keys[r + 1])
-            c1, d1 = _next(nodes, c, keys[r + 2]), _next(nodes, d, keys[r + 3])
-            e1, f1 = _next(nodes, e, keys[r + 4]), _next(nodes, f, keys[r + 5])
-            g1, h1 = _next(nodes, g, keys[r + 6]), _next(nodes, h, keys[r + 7])
-            moved = (a1 ^ a) | (b1 ^ b) | (c1 ^ c) | (d1 ^ d) | (e1 ^ e) | (f1 ^ f) | (g1 ^ g) | (h1 ^ h)
-            a, b, c, d, e, f, g, h = a1, b1, c1, d1, e1, f1, g1, h1
-        k = r - first
-        leaves[k], leaves[k + 1], leaves[k + 2], leaves[k + 3] = nodes[a, 3], nodes[b, 3], nodes[c, 3], nodes[d, 3]
-        leaves[k + 4], leaves[k + 5], leaves[k + 6], leaves[k + 7] = nodes[e, 3], nodes[f, 3], nodes[g, 3], nodes[h, 3]
-        r += _LANES
-    while r < stop:
-        i = root
-        while nodes[i, 3] < 0:
-            i = _next(nodes, i, keys[r])
-        leaves[r - first] = nodes[i, 3]
-        r += 1
-
-
-@kernel
 def forest_leaves(nodes: Keys, roots: Keys, keys: Keys, leaves: IntArray) -> None:
     """Write the leaf of every row in every tree.
 
@@ -193,21 +169,21 @@ def forest_leaves(nodes: Keys, roots: Keys, keys: Keys, leaves: IntArray) -> Non
     nodes : int32[n_nodes, 4]
     roots : int32[n_trees]
     keys : int32[n_rows, n_features]
-    leaves : int64[n_trees, n_rows]
+    leaves : int64[n_rows, n_trees]
         Index among the member's leaves; written.
     """
-    for t in range(len(roots)):
-        _leaves_in_tree(nodes, roots[t], keys, 0, keys.shape[0], leaves[t])
+    for i in range(keys.shape[0]):
+        _leaves_of_row(nodes, roots, 0, len(roots), keys[i], leaves[i])
 
 
 @kernel
-def _linked(total: float, n_trees: int, link: int, offset: float) -> float:
+def _linked(total: float, n_trees: int, link: int) -> float:
     if link == MEAN:
         return total / n_trees
     if link == LOGIT:
-        return math.tanh(0.5 * (offset + total))
+        return math.tanh(0.5 * total)
     if link == SUM:
-        return offset + total
+        return total
     return min(max(total / n_trees, -1.0), 1.0)
 
 
@@ -231,43 +207,24 @@ def tree_votes(
     values : float64[n_values]
     groups : int64[n_groups, 6]
     offsets : float64[n_groups]
-        Added to sums of trees before the link (links LOGIT and SUM).
+        Where the sums over the trees start.
     keys : int32[n_rows, n_features]
-    leaves : int64[max(n_trees, 64)]
+    leaves : int64[n_trees]
         Scratch.
     out : float64[n_rows, n_columns]
         The groups' columns are written.
     """
-    n = keys.shape[0]
-    for g in range(groups.shape[0]):
-        first, stop, k = groups[g, FIRST_TREE], groups[g, STOP_TREE], groups[g, N_VALUES]
-        base, link, column = groups[g, BASE], groups[g, LINK], groups[g, COLUMN]
-        offset = offsets[g] if link == LOGIT else 0.0
-        n_trees = stop - first
-        for i in range(n):
+    for i in range(keys.shape[0]):
+        for g in range(groups.shape[0]):
+            first, stop, k = groups[g, FIRST_TREE], groups[g, STOP_TREE], groups[g, N_VALUES]
+            base, link, column = groups[g, BASE], groups[g, LINK], groups[g, COLUMN]
+            _leaves_of_row(nodes, roots, first, stop, keys[i], leaves)
             for c in range(k):
-                # A running sum that starts at the offset rounds as that of scikit-learn's boosting does.
-                out[i, column + c] = offset
-        if n < _LANES:
-            for i in range(n):
-                _leaves_of_row(nodes, roots, first, stop, keys[i], leaves)
-                for c in range(k):
-                    total = out[i, column + c]
-                    for t in range(n_trees):
-                        total += values[base + leaves[t] * k + c]
-                    out[i, column + c] = total
-        else:
-            for start in range(0, n, 64):
-                end = min(start + 64, n)
-                for t in range(first, stop):
-                    _leaves_in_tree(nodes, roots[t], keys, start, end, leaves)
-                    for i in range(start, end):
-                        for c in range(k):
-                            out[i, column + c] += values[base + leaves[i - start] * k + c]
-        rest = 0.0 if link == LOGIT else offsets[g]
-        for i in range(n):
-            for c in range(k):
-                out[i, column + c] = _linked(out[i, column + c], n_trees, link, rest)
+                # A sum that starts at the offset rounds as that of scikit-learn's boosting does.
+                total = offsets[g]
+                for t in range(stop - first):
+                    total += values[base + leaves[t] * k + c]
+                out[i, column + c] = _linked(total, stop - first, link)
 
 
 @kernel
@@ -330,7 +287,7 @@ def scores(
         Columns of the trees first, then those of the linear members.
     numbers : float32[n_rows, n_features]
         Scratch.
-    leaves, z : int64[max(n_trees, 64)], float64[n_features]
+    leaves, z : int64[n_trees], float64[n_features]
         Scratch.
     votes : float64[n_rows, n_columns]
         Written.
@@ -350,23 +307,66 @@ def scores(
 
 
 @kernel
-def deepest_with(left: IntArray, right: IntArray, counts: FloatArray, least: FloatArray, found: IntArray) -> None:
+def deepest_with(nodes: Keys, roots: Keys, weights: FloatArray, least: FloatArray, found: IntArray) -> None:
     """For each node find its deepest ancestor (itself included) that holds at least so many rows.
 
     Parameters
     ----------
-    left, right : int64[n_nodes]
-        Children stand behind their parents; left < 0 marks a leaf.
-    counts : float64[n_nodes]
+    nodes : int32[n_nodes, 4]
+        Children stand behind their parents.
+    roots : int32[n_trees]
+    weights : float64[n_nodes]
         Rows in each node.
     least : float64[n_scales]
     found : int64[n_nodes, n_scales]
         Written; the root where no node has enough.
     """
-    for s in range(len(least)):
-        found[0, s] = 0
-    for i in range(len(left)):
-        if left[i] >= 0:
-            for child in (left[i], right[i]):
+    for t in range(len(roots)):
+        for s in range(len(least)):
+            found[roots[t], s] = roots[t]
+    for i in range(nodes.shape[0]):
+        if nodes[i, 3] < 0:
+            for child in range(nodes[i, 2], nodes[i, 2] + 2):
                 for s in range(len(least)):
-                    found[child, s] = child if counts[child] >= least[s] else found[i, s]
+                    found[child, s] = child if weights[child] >= least[s] else found[i, s]
+
+
+@kernel
+def path_sums(nodes: Keys, sums: FloatArray) -> None:
+    """Add to each node's number those of all its ancestors.
+
+    Parameters
+    ----------
+    nodes : int32[n_nodes, 4]
+        Children stand behind their parents.
+    sums : float64[n_nodes]
+        Changed.
+    """
+    for i in range(nodes.shape[0]):
+        if nodes[i, 3] < 0:
+            sums[nodes[i, 2]] += sums[i]
+            sums[nodes[i, 2] + 1] += sums[i]
+
+
+@kernel
+def awake_nodes(nodes: Keys, root: int, keys: Keys, passed: IntArray) -> int:
+    """Write the nodes of one tree that each row passes, row after row; return how many in all.
+
+    Parameters
+    ----------
+    nodes : int32[n_nodes, 4]
+    root : int
+    keys : int32[n_rows, n_features]
+    passed : int64[2, n_rows * (1 + greatest depth)]
+        Row and node of each pass; written.
+    """
+    n = 0
+    for i in range(keys.shape[0]):
+        at = root
+        passed[0, n], passed[1, n] = i, at
+        n += 1
+        while nodes[at, 3] < 0:
+            at = _next(nodes, at, keys[i])
+            passed[0, n], passed[1, n] = i, at
+            n += 1
+    return n

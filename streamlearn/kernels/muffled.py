@@ -7,10 +7,10 @@ import numpy as np
 from streamlearn.contracts import CodeArray, FloatArray, IntArray
 from streamlearn.kernels.jit import kernel
 
-EVENTS, LABELLED, UNLABELLED, NEW, POSITIVE, NEGATIVE, REFITS = 0, 1, 2, 3, 4, 5, 6
+EVENTS, LABELLED, UNLABELLED, NEW, POSITIVE, NEGATIVE, REFITS, DUE = 0, 1, 2, 3, 4, 5, 6, 7
 """Elements of `counters`: events, labelled and unlabelled ones so far, labels since the last refit, labels of either
-class in the buffer, refits."""
-N_COUNTERS = 7
+class in the buffer, refits, and whether one is due."""
+N_COUNTERS = 8
 UNIFORM, BIASED, SLIDING = 0, 1, 2
 """Reservoirs: Vitter's, a random slot for each arrival (ages are then geometric), and the last ones."""
 LEAST_OF_A_CLASS = 2
@@ -43,7 +43,7 @@ def is_due(counters: IntArray, filled: int, least: int, share: float) -> bool:
 
     Parameters
     ----------
-    counters : int64[7]
+    counters : int64[8]
     filled : int
         Labelled events in the buffer.
     least, share : int, float
@@ -86,7 +86,7 @@ def absorb(
         Their codes; changed.
     unlabelled : float64[>= min(n_unlabelled, size), n_features]
         The reservoir; changed.
-    counters : int64[7]
+    counters : int64[8]
         Changed.
     sizes : int64[5]
         Size of ring and reservoir, kind of reservoir, least new labels of a refit, seed.
@@ -106,7 +106,10 @@ def absorb(
                 labelled[slot, j] = X[i, j]
             counters[LABELLED] = n + 1
             counters[NEW] += 1
-            if stop_at_label or is_due(counters, min(n + 1, sizes[0]), sizes[3], share):
+            if is_due(counters, min(n + 1, sizes[0]), sizes[3], share):
+                counters[DUE] = 1
+                return i + 1
+            if stop_at_label:
                 return i + 1
         elif sizes[1] > 0:
             n = counters[UNLABELLED]

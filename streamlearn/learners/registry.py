@@ -13,9 +13,15 @@ from streamlearn.errors import BadParameter, BadSnapshot
 from streamlearn.learners.learner import Learner
 
 MODULES: dict[str, str] = {
+    "HedgeMower1": "streamlearn.learners.muffled.hedgemower",
+    "HedgeMower": "streamlearn.learners.muffled.hedgemower",
+    "Marvin": "streamlearn.learners.muffled.marvin",
+    "MarvinC": "streamlearn.learners.muffled.marvin",
+    "MarvinD": "streamlearn.learners.muffled.marvin",
     "GeometricMedian": "streamlearn.learners.robust.median",
     "AUCRO": "streamlearn.learners.auc.aucro",
     "AdaptiveAUCRO": "streamlearn.learners.auc.adaptive",
+    "ORLPCA": "streamlearn.learners.robust.pca",
     "ORLRegressor": "streamlearn.learners.robust.regression",
     "OPAUC": "streamlearn.learners.auc.opauc",
     "FSAUC": "streamlearn.learners.auc.fsauc",

@@ -9,7 +9,18 @@ from streamlearn.learners.registry import MODULES, learner_class
 from tests.contract import CHECKS
 from tests.naive.logistic import NaiveLogistic
 
+# Small and seldom refitted: the promises do not depend on the size.
+_MUFFLED = {"n_trees": 5, "refit_share": 0.9, "unlabelled_buffer": 40}
+
 VARIANTS = {
+    "HedgeMower1": (_MUFFLED, {**_MUFFLED, "estimator": "paper", "refit_every": 40}),
+    "HedgeMower": (_MUFFLED,),
+    "Marvin": ({**_MUFFLED, "n_stages": 2},),
+    "MarvinC": ({**_MUFFLED, "members": "forest, logistic", "n_stages": 2},),
+    "MarvinD": (
+        {**_MUFFLED, "members": "forest", "n_stages": 2},
+        {**_MUFFLED, "estimator": "paper", "n_rounds": 4, "refit_every": 40},
+    ),
     "FSAUC": ({}, {"scale": "none", "learning_rate": 0.01}, {"scale": "range", "radius": 0.5}),
     "HingeReject": ({}, {"reject_cost": 0.3}, {"scale": "none", "l2": 0.01}),
     "LogisticReject": ({}, {"scale": "none"}, {"scale": "range", "l2": 0.01}),
@@ -38,6 +49,9 @@ def subjects() -> list:
 def test_learner(cls, params, check, tmp_path):
     if (cls.__name__, check.__name__) in OWN_RULES:
         pytest.skip("abstains by a rule of its own, tested beside it")
+
+    if getattr(cls, "learns_unlabelled", False) and check.__name__.startswith("check_unlabelled"):
+        pytest.skip("semi-supervised: unlabelled events are learned, tested beside it")
 
     def make(**changes):
         return cls(**{**params, **changes})

@@ -1,0 +1,165 @@
+"""HedgeMower: a pool of classifiers weighed by labelled and unlabelled events together."""
+
+from __future__ import annotations
+
+from streamlearn.contracts import Label
+from streamlearn.learners.muffled.members import MEMBERS, checked_members, scaled_forest
+from streamlearn.learners.muffled.model import Model
+from streamlearn.learners.muffled.paper import fit_hedgemower
+from streamlearn.learners.muffled.rectified import Maker, Pool, fit_pool
+from streamlearn.learners.muffled.sample import Sample
+from streamlearn.learners.muffled.stream import MuffledScorer
+
+
+class PoolScorer(MuffledScorer):
+    """Base of the learners that start from a pool of whole classifiers."""
+
+    members: str | None
+
+    def __init__(self) -> None:
+        self._makers = self._chosen(checked_members(self.name, self.members))
+        super().__init__()
+
+    def _chosen(self, names: tuple[str, ...]) -> tuple[Maker, ...]:
+        return tuple(MEMBERS[name] for name in names)
+
+    def _pool(self, sample: Sample) -> Pool:
+        return fit_pool(sample, self._makers, self.n_trees, self.tau, self.potential)
+
+
+class HedgeMower1(PoolScorer):
+    """Whole classifiers, weighed so that the worst-case error on the unlabelled events is small.
+
+    Balsubramani and Freund (2016), "Muffled semi-supervised learning", in two forms.
+
+    ``estimator="rectified"``, the default, keeps the theory (weights >= 0 of least slack, the score of an event is the
+    weighted sum of its members' votes, its forecast that score clipped to [-1, 1]) and changes what makes the published
+    form lose to a plain random forest: few, different members with soft votes instead of a hundred exchangeable trees;
+    correlations b from out-of-bag and cross-fitted votes on all labels, by a control variate; a ridge towards the equal
+    vote. Its guarantee: given b, the slack is never above that of the equal vote.
+
+    ``estimator="paper"``: a random forest on a quarter of the labels, Wilson's bounds of its trees on the others, least
+    zero-one slack.
+
+    The model is refitted as labels come in and fixed between refits. Before two labels of either class were seen every
+    event gets the prior.
+
+    Parameters
+    ----------
+    estimator : str
+        "rectified" (default) or "paper".
+    members : str or None
+        Names of the pool's members, comma-separated: forest, leafy, extra, boosted, logistic, bayes; None = all
+        (rectified).
+    n_trees : int
+        Of each forest, and at most so many boosted ones (up to 100).
+    tau : float
+        Strength of the ridge towards the equal vote, in labels (rectified).
+    potential : str
+        "square" (default), "zero-one", "log", "exp" or "hinge" (rectified; the paper's form is zero-one).
+    failure_prob : float
+        Of one of Wilson's bounds.
+    labelled_buffer : int
+        The last so many labelled events are learned from.
+    unlabelled_buffer : int
+        Size of the reservoir of unlabelled events.
+    reservoir : str
+        "uniform" (default): a fair sample of all unlabelled events. "biased": each arrival replaces a random one.
+        "sliding": the last ones.
+    refit_every, refit_share : int, float
+        A refit takes max(refit_every, refit_share x labels in the buffer) new labels.
+    seed : int
+        Of all random choices.
+    max_features : int
+        Bound of the width.
+    positive : label or None
+        The label that counts as positive.
+    reject_cost : float
+        `predict_one` abstains where the larger probability is below 1 - reject_cost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamlearn import HedgeMower1
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(600, 4))
+    >>> y = [int(x[0] + x[1] > 0) if i < 60 else None for i, x in enumerate(X)]
+    >>> model = HedgeMower1(n_trees=25).fit(X, y)
+    >>> model.predict_one([1.0, 1.0, 0.0, 0.0])
+    1
+    """
+
+    def __init__(
+        self,
+        *,
+        estimator: str = "rectified",
+        members: str | None = None,
+        n_trees: int = 100,
+        tau: float = 30.0,
+        potential: str = "square",
+        failure_prob: float = 0.01,
+        labelled_buffer: int = 1000,
+        unlabelled_buffer: int = 2000,
+        reservoir: str = "uniform",
+        refit_every: int = 10,
+        refit_share: float = 0.1,
+        seed: int = 0,
+        max_features: int = 100_000,
+        positive: Label | None = None,
+        reject_cost: float = 0.5,
+    ) -> None:
+        self.estimator = estimator
+        self.members = members
+        self.n_trees = n_trees
+        self.tau = tau
+        self.potential = potential
+        self.failure_prob = failure_prob
+        self.labelled_buffer = labelled_buffer
+        self.unlabelled_buffer = unlabelled_buffer
+        self.reservoir = reservoir
+        self.refit_every = refit_every
+        self.refit_share = refit_share
+        self.seed = seed
+        self.max_features = max_features
+        self.positive = positive
+        self.reject_cost = reject_cost
+        super().__init__()
+
+    def _fit(self, sample: Sample) -> Model:
+        if self.estimator == "paper":
+            return fit_hedgemower(sample, self.n_trees, self.failure_prob, nodes=False)
+        return self._pool(sample).model(sample)
+
+
+class HedgeMower(HedgeMower1):
+    """HedgeMower-1 with specialists: parts of trees that vote where they are awake.
+
+    In the rectified form the forest votes four times: by its leaves, and by the deepest nodes that hold at least 3, 10
+    and 30 labels. In the paper's form every node whose correlation is surely not 0 is a member of its own, with the
+    vote of its tree; single nodes as members of the rectified form always hurt.
+
+    Parameters
+    ----------
+    estimator, members, n_trees, tau, potential, failure_prob, labelled_buffer, unlabelled_buffer, reservoir
+        As for `HedgeMower1`.
+    refit_every, refit_share, seed, max_features, positive, reject_cost
+        As for `HedgeMower1`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamlearn import HedgeMower
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 3))
+    >>> model = HedgeMower(n_trees=25).fit(X, X[:, 0] > 0)
+    >>> model.predict_one([2.0, 0.0, 0.0])
+    True
+    """
+
+    def _chosen(self, names: tuple[str, ...]) -> tuple[Maker, ...]:
+        return tuple(scaled_forest if name == "forest" else MEMBERS[name] for name in names)
+
+    def _fit(self, sample: Sample) -> Model:
+        if self.estimator == "paper":
+            return fit_hedgemower(sample, self.n_trees, self.failure_prob, nodes=True)
+        return self._pool(sample).model(sample)

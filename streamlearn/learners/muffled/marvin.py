@@ -1,0 +1,204 @@
+"""Marvin: members grown one by one on labelled and hallucinated labels."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from streamlearn.contracts import Label
+from streamlearn.errors import BadParameter
+from streamlearn.learners.muffled.hedgemower import PoolScorer
+from streamlearn.learners.muffled.model import Model
+from streamlearn.learners.muffled.paper import fit_marvin
+from streamlearn.learners.muffled.potentials import POTENTIALS
+from streamlearn.learners.muffled.sample import Sample
+from streamlearn.learners.muffled.stages import corrected, fit_stages
+
+_HUBER_WIDTH = 0.05
+
+
+class Marvin(PoolScorer):
+    """New members where the worst-case error still falls.
+
+    Balsubramani and Freund (2016), in two forms.
+
+    ``estimator="rectified"``, the default: from the score of HedgeMower-1's pool on, each stage grows a bag of 25
+    regression trees on what the score still gets wrong, mostly on labelled events (out of bag), a little on a fresh
+    minibatch of the unlabelled ones, and adds it with the step of least slack on the *other* unlabelled events.
+
+    ``estimator="paper"``: one tree a round on the labels and on the clipped unlabelled events with the opposite of
+    their sign, its step by Wilson's bound on held-out labels and the zero-one slack.
+
+    Parameters
+    ----------
+    estimator : str
+        "rectified" (default) or "paper".
+    members : str or None
+        Names of the pool's members, comma-separated: forest, leafy, extra, boosted, logistic, bayes; None = all
+        (rectified).
+    n_trees : int
+        Of each forest of the pool, and at most so many boosted ones (up to 100).
+    n_stages : int
+        Bags of the rectified form, at most.
+    n_rounds : int
+        Trees of the paper's form.
+    trust : float
+        Share of the residual that is learned on labelled events, c in [0, 1]; 0 is the paper's (rectified).
+    tau : float
+        Strength of the ridge towards the equal vote, in labels (rectified).
+    potential : str
+        "square" (default), "zero-one", "log", "exp" or "hinge" (rectified; the paper's form is zero-one).
+    failure_prob : float
+        Of one of Wilson's bounds.
+    labelled_buffer : int
+        The last so many labelled events are learned from.
+    unlabelled_buffer : int
+        Size of the reservoir of unlabelled events.
+    reservoir : str
+        "uniform" (default): a fair sample of all unlabelled events. "biased": each arrival replaces a random one.
+        "sliding": the last ones.
+    refit_every, refit_share : int, float
+        A refit takes max(refit_every, refit_share x labels in the buffer) new labels.
+    seed : int
+        Of all random choices.
+    max_features : int
+        Bound of the width.
+    positive : label or None
+        The label that counts as positive.
+    reject_cost : float
+        `predict_one` abstains where the larger probability is below 1 - reject_cost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamlearn import Marvin
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(600, 4))
+    >>> y = [int(x[0] + x[1] > 0) if i < 60 else None for i, x in enumerate(X)]
+    >>> model = Marvin(n_trees=25, n_stages=2).fit(X, y)
+    >>> model.predict_one([1.0, 1.0, 0.0, 0.0])
+    1
+    """
+
+    _corrective: ClassVar[bool] = False
+    _specialists: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        *,
+        estimator: str = "rectified",
+        members: str | None = None,
+        n_trees: int = 100,
+        n_stages: int = 6,
+        n_rounds: int = 50,
+        trust: float = 0.9,
+        tau: float = 30.0,
+        potential: str = "square",
+        failure_prob: float = 0.01,
+        labelled_buffer: int = 1000,
+        unlabelled_buffer: int = 2000,
+        reservoir: str = "uniform",
+        refit_every: int = 10,
+        refit_share: float = 0.1,
+        seed: int = 0,
+        max_features: int = 100_000,
+        positive: Label | None = None,
+        reject_cost: float = 0.5,
+    ) -> None:
+        self.estimator = estimator
+        self.members = members
+        self.n_trees = n_trees
+        self.n_stages = n_stages
+        self.n_rounds = n_rounds
+        self.trust = trust
+        self.tau = tau
+        self.potential = potential
+        self.failure_prob = failure_prob
+        self.labelled_buffer = labelled_buffer
+        self.unlabelled_buffer = unlabelled_buffer
+        self.reservoir = reservoir
+        self.refit_every = refit_every
+        self.refit_share = refit_share
+        self.seed = seed
+        self.max_features = max_features
+        self.positive = positive
+        self.reject_cost = reject_cost
+        super().__init__()
+
+    def _check(self) -> None:
+        super()._check()
+        for name in ("n_stages", "n_rounds"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise BadParameter(f"{self.name}: {name} must be a whole number >= 1, got {value!r}")
+        if isinstance(self.trust, bool) or not isinstance(self.trust, (int, float)) or not 0 <= self.trust <= 1:
+            raise BadParameter(f"{self.name}: trust must be in [0, 1], got {self.trust!r}")
+
+    def _fit(self, sample: Sample) -> Model:
+        if self.estimator == "paper":
+            return fit_marvin(
+                sample, self.n_rounds, self.failure_prob, corrective=self._corrective, nodes=self._specialists
+            )
+        pool = self._pool(sample)
+        psi = POTENTIALS[self.potential].smoothed(_HUBER_WIDTH)
+        stages = fit_stages(sample, pool, self.n_stages, self.trust, psi, scales=self._specialists)
+        weights = [stage.weights for stage in stages]
+        if self._corrective and stages:
+            factor, weights = corrected(sample, pool, stages, self.tau, psi)
+            pool.weights[:] *= factor
+        return pool.model(
+            sample,
+            [
+                (_names(k, len(w)), stage.trees, np.asarray(w))
+                for k, (stage, w) in enumerate(zip(stages, weights, strict=True))
+            ],
+        )
+
+
+def _names(stage: int, n_votes: int) -> tuple[str, ...]:
+    return (f"stage {stage + 1}", *(f"stage {stage + 1}, scale {k}" for k in range(1, n_votes)))
+
+
+class MarvinC(Marvin):
+    """Marvin with total correction: after each round, or once at the end (rectified), all weights are solved again.
+
+    Parameters
+    ----------
+    estimator, members, n_trees, n_stages, n_rounds, trust, tau, potential, failure_prob, labelled_buffer
+        As for `Marvin`.
+    unlabelled_buffer, reservoir, refit_every, refit_share, seed, max_features, positive, reject_cost
+        As for `Marvin`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamlearn import MarvinC
+    >>> X = np.random.default_rng(0).normal(size=(300, 3))
+    >>> MarvinC(n_trees=25, n_stages=2).fit(X, X[:, 0] > 0).predict_one([2.0, 0.0, 0.0])
+    True
+    """
+
+    _corrective = True
+
+
+class MarvinD(MarvinC):
+    """Marvin-C whose trees come with specialists: scale groups of each bag, or the nodes of each tree (paper).
+
+    Parameters
+    ----------
+    estimator, members, n_trees, n_stages, n_rounds, trust, tau, potential, failure_prob, labelled_buffer
+        As for `Marvin`.
+    unlabelled_buffer, reservoir, refit_every, refit_share, seed, max_features, positive, reject_cost
+        As for `Marvin`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamlearn import MarvinD
+    >>> X = np.random.default_rng(0).normal(size=(300, 3))
+    >>> MarvinD(n_trees=25, n_stages=2).fit(X, X[:, 0] > 0).predict_one([2.0, 0.0, 0.0])
+    True
+    """
+
+    _specialists = True

@@ -1,0 +1,219 @@
+"""A fitted model: members as arrays, and what each of their votes weighs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamlearn.contracts import FloatArray, IntArray
+from streamlearn.errors import BadSnapshot
+from streamlearn.kernels import forest as kernels
+from streamlearn.learners.muffled.trees import Trees
+
+_ROWS_AT_ONCE = 4096
+_NO_KEY = 2147483647
+
+
+class Model:
+    """An additive score: the weighted votes of groups of trees and of linear members.
+
+    Parameters
+    ----------
+    affine : float64[4, n_features]
+    nodes : int32[n_nodes, 4]
+    roots : int32[n_trees]
+    values : float64[n_values]
+    groups : int64[n_groups, 6]
+    offsets : float64[n_groups]
+    linear : float64[n_linear, 1 + 2 n_features]
+    weights : float64[n_votes]
+        The trees' votes first.
+    names : sequence of str
+        Of the votes.
+    """
+
+    def __init__(
+        self,
+        affine: FloatArray,
+        nodes: kernels.Keys,
+        roots: kernels.Keys,
+        values: FloatArray,
+        groups: IntArray,
+        offsets: FloatArray,
+        linear: FloatArray,
+        weights: FloatArray,
+        names: Sequence[str],
+    ) -> None:
+        self.affine = affine
+        self.names = tuple(names)
+        self._parts = (nodes, roots, values, groups, offsets, linear, weights)
+        self._scratch = np.empty(len(roots), dtype=np.int64), np.empty(affine.shape[1])
+        self._one = np.empty((1, affine.shape[1]), dtype=np.float32), np.empty((1, len(weights)))
+
+    @classmethod
+    def of(
+        cls,
+        affine: FloatArray,
+        trees: Sequence[tuple[Sequence[str], Trees, FloatArray]],
+        linear: Sequence[tuple[str, FloatArray, float]] = (),
+    ) -> Model:
+        """Put members together.
+
+        Parameters
+        ----------
+        affine : float64[4, n_features]
+        trees : sequence of (names, Trees, float64[n_columns] weights)
+        linear : sequence of (name, float64[1 + 2 n_features], weight)
+        """
+        nodes, roots, values, groups, offsets = [], [], [], [], []
+        at = n_trees = n_values = column = 0
+        for _, part, _ in trees:
+            shifted = part.nodes.copy()
+            shifted[:, 2] += at
+            nodes.append(shifted)
+            roots.append(part.roots + np.int32(at))
+            values.append(part.values.ravel())
+            groups.append([n_trees, n_trees + len(part.roots), part.n_columns, n_values, part.link, column])
+            offsets.append(part.offset)
+            at += len(shifted)
+            n_trees += len(part.roots)
+            n_values += part.values.size
+            column += part.n_columns
+        m = affine.shape[1]
+        return cls(
+            affine.copy(),
+            np.concatenate(nodes) if nodes else np.empty((0, 4), dtype=np.int32),
+            np.concatenate(roots).astype(np.int32) if roots else np.empty(0, dtype=np.int32),
+            np.concatenate(values) if values else np.empty(0),
+            np.array(groups, dtype=np.int64).reshape(-1, kernels.N_FIELDS),
+            np.array(offsets, dtype=np.float64),
+            np.array([w for _, w, _ in linear], dtype=np.float64).reshape(-1, 1 + 2 * m),
+            np.concatenate([*(w for *_, w in trees), [w for *_, w in linear]]),
+            [name for names, *_ in trees for name in names] + [name for name, *_ in linear],
+        )
+
+    @property
+    def weights(self) -> FloatArray:
+        """What each vote weighs: float64[n_votes]."""
+        return self._parts[-1]
+
+    def score(self, X: FloatArray, out: FloatArray) -> FloatArray:
+        """Write the scores of rows into out[n_rows]; return the votes, float64[n_rows, n_votes], reused for one row."""
+        if len(X) == 1:
+            numbers, votes = self._one
+            kernels.scores(X, self.affine, *self._parts, numbers, *self._scratch, votes, out)
+            return votes
+        votes = np.empty((len(X), len(self.names)))
+        numbers = np.empty((min(len(X), _ROWS_AT_ONCE), X.shape[1]), dtype=np.float32)
+        for a in range(0, len(X), _ROWS_AT_ONCE):
+            part = slice(a, a + _ROWS_AT_ONCE)
+            rows = X[part]
+            kernels.scores(
+                rows, self.affine, *self._parts, numbers[: len(rows)], *self._scratch, votes[part], out[part]
+            )
+        return votes
+
+    def widened(self, n_features: int) -> Model:
+        """Return the same model for rows with more features, which count for nothing."""
+        have = self.affine.shape[1]
+        more = n_features - have
+        if more == 0:
+            return self
+        new = np.zeros((4, more))
+        new[[kernels.SPREAD, kernels.SD_OF]] = 1.0
+        nodes, roots, values, groups, offsets, linear, weights = self._parts
+        gap = np.zeros((len(linear), more))
+        w = linear[:, 1 : 1 + have]
+        wider = np.hstack([linear[:, :1], w, gap, linear[:, 1 + have :], gap])
+        return Model(np.hstack([self.affine, new]), nodes, roots, values, groups, offsets, wider, weights, self.names)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of the model by name."""
+        return dict(zip(ARRAYS, (self.affine, *self._parts), strict=True))
+
+    @classmethod
+    def from_arrays(cls, who: str, arrays: dict[str, NDArray[Any]], names: Sequence[str], n_features: int) -> Model:
+        """Return the model that `arrays` gave, having checked every index that a kernel would follow.
+
+        Raises
+        ------
+        BadSnapshot
+        """
+        try:
+            found = [arrays[name] for name in ARRAYS]
+        except KeyError as error:
+            raise BadSnapshot(f"{who}: the saved state has no array {error}") from None
+        for name, array in zip(ARRAYS, found, strict=True):
+            if array.dtype != _DTYPES[name] or array.ndim != _DIMENSIONS[name]:
+                raise BadSnapshot(f"{who}: array {name!r} must be {_DTYPES[name]} of {_DIMENSIONS[name]} dimensions")
+        affine, nodes, roots, values, groups, offsets, linear, weights = found
+        parts = (affine, nodes, roots, values, groups, offsets, linear, weights)
+        if not _sound(*parts, n_votes=len(names), n_features=n_features):
+            raise BadSnapshot(f"{who}: the trees and weights of the saved state do not fit together")
+        return cls(*parts, names)
+
+
+ARRAYS = ("affine", "nodes", "roots", "values", "groups", "offsets", "linear", "weights")
+_DTYPES = dict.fromkeys(ARRAYS, np.dtype(np.float64)) | {
+    "nodes": np.dtype(np.int32),
+    "roots": np.dtype(np.int32),
+    "groups": np.dtype(np.int64),
+}
+_DIMENSIONS = dict(zip(ARRAYS, (2, 2, 1, 1, 2, 1, 2, 1), strict=True))
+
+
+def _sound(
+    affine: FloatArray,
+    nodes: kernels.Keys,
+    roots: kernels.Keys,
+    values: FloatArray,
+    groups: IntArray,
+    offsets: FloatArray,
+    linear: FloatArray,
+    weights: FloatArray,
+    *,
+    n_votes: int,
+    n_features: int,
+) -> bool:
+    """Tell whether every index leads somewhere and every descent ends."""
+    fits = (
+        affine.shape == (4, n_features)
+        and nodes.shape[1] == 4
+        and groups.shape == (len(offsets), kernels.N_FIELDS)
+        and linear.shape[1] == 1 + 2 * n_features
+        and len(weights) == n_votes
+    )
+    if not fits or not _descents_end(nodes, n_features):
+        return False
+    if len(roots) and (roots[0] != 0 or roots[-1] >= len(nodes) or (np.diff(roots) <= 0).any()):
+        return False
+    leaf = nodes[:, 3].astype(np.int64)
+    return _groups_fit(groups, roots, leaf, len(nodes), len(values), n_votes - len(linear))
+
+
+def _descents_end(nodes: kernels.Keys, n_features: int) -> bool:
+    """Tell whether children stand behind their parents, leaves point to themselves and features exist."""
+    at, inner = np.arange(len(nodes)), nodes[:, 3] < 0
+    feature, key, left = (nodes[:, k].astype(np.int64) for k in range(3))
+    return bool(
+        ((left > at) & (left + 1 < len(nodes)) | ~inner).all()
+        and ((left == at) & (key == _NO_KEY) | inner).all()
+        and ((feature >= 0) & (feature < max(n_features, 1))).all()
+    )
+
+
+def _groups_fit(
+    groups: IntArray, roots: kernels.Keys, leaf: IntArray, n_nodes: int, n_values: int, n_votes: int
+) -> bool:
+    tree = value = column = 0
+    for first, stop, k, base, link, to in groups.tolist():
+        if first != tree or not first < stop <= len(roots) or k < 1 or base != value or to != column:
+            return False
+        if link not in (kernels.MEAN, kernels.LOGIT, kernels.SUM, kernels.CLIPPED_MEAN):
+            return False
+        n_leaves = int(leaf[roots[first] : (roots[stop] if stop < len(roots) else n_nodes)].max()) + 1
+        tree, value, column = stop, base + n_leaves * k, to + k
+    return tree == len(roots) and value == n_values and column == n_votes
