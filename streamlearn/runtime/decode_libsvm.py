@@ -57,12 +57,16 @@ class LibsvmDecoder:
         self._exclude: IntArray = np.array(sorted(map(int, columns.exclude)), dtype=np.int64)
         self._path, self._max_bytes = path, max_record_bytes
         self._view = View(b"")
+        # How many rows to try, so that wide ones are not parsed again and again to find how many fit; no result depends
+        # on it.
+        self._fitting = MAX_CELLS
 
     def decode(self, buffer: bytes, pos: int, end: int, line: int, limit: int) -> Decoded:
         """Decode up to `limit` records of ``buffer[pos:end]``."""
         if buffer is not self._view.buffer:
             self._view = View(buffer)
-        start = (pos, line)
+        start, limit = (pos, line), min(limit, self._fitting)
+        self._fitting = min(2 * self._fitting, MAX_CELLS)
         while True:
             rows = Rows(self._view, max(1, min(limit, end - pos)), 1)
             n, pos, line, why, entries = self._cut(rows, start, end)
@@ -70,7 +74,7 @@ class LibsvmDecoder:
             names, column_of = self._columns_of(indexes)
             if n * len(names) <= MAX_CELLS or n == 1:
                 break
-            limit = max(1, min(n // 2, MAX_CELLS // len(names)))
+            limit = self._fitting = max(1, min(n // 2, MAX_CELLS // len(names)))
         accepted = rows.accepted(n)
         dense: FloatArray = np.zeros((len(accepted), len(names)))
         dense[np.searchsorted(accepted, row_of), column_of] = values

@@ -208,9 +208,8 @@ class NdjsonDecoder:
             values = values[: end[0]] if len(accepted) == end[0] else values[accepted]
         else:
             values = np.ascontiguousarray(values[np.ix_(accepted, order)])
-        labels: NDArray[Any] = object_array([None] * len(accepted))
-        if columns.label is not None:
-            labels = rows.labels(accepted, 0, None)
+        unlabelled = columns.label is None
+        labels = object_array([None] * len(accepted)) if unlabelled else rows.labels(accepted, 0, None)
         text = {
             name: rows.texts(accepted, span, name, empty_is_missing=False)
             for span, name in enumerate(columns.texts, start=2)
