@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamlearn.contracts import CodeArray, FloatArray, Tested
+from streamlearn.contracts import CodeArray, FeatureName, FloatArray, Tested
 from streamlearn.evaluation.blocks import Block
 from streamlearn.evaluation.verbs import Blockwise
 
@@ -75,8 +76,9 @@ class DelayedLearner:
     def _forecast_then_learn(self, test: Block, late: Block) -> tuple[CodeArray, Tested]:
         """For each i: forecast row i of `test`, then learn row i of `late`; return the late codes and the forecasts."""
         in_one_go = getattr(self.learner, "test_then_learn_late", None)
-        if in_one_go is not None and test.names == late.names:
-            tested: Tested = in_one_go(test.names, test.values, late.values, late.labels)
+        if in_one_go is not None:
+            names = all_names([test, late])
+            tested: Tested = in_one_go(names, aligned(test, names), aligned(late, names), late.labels)
             return tested.codes, tested
         codes = np.empty(len(test), np.int8)
         forecasts = []
@@ -139,3 +141,18 @@ def joined(parts: list[tuple[Tested, NDArray[Any]]]) -> tuple[Tested, NDArray[An
         column("decisions"),
     )
     return tested, np.concatenate([labels for _, labels in parts])
+
+
+def all_names(blocks: Sequence[Block]) -> tuple[FeatureName, ...]:
+    """Return the names of all columns of some blocks, in the order in which they come."""
+    return tuple(dict.fromkeys(name for block in blocks for name in block.names))
+
+
+def aligned(block: Block, names: tuple[FeatureName, ...]) -> FloatArray:
+    """Return the values of a block with columns `names`, absent ones 0; its own array where it has just these."""
+    if block.names == names:
+        return block.values
+    place = {name: k for k, name in enumerate(names)}
+    values = np.zeros((len(block), len(names)))
+    values[:, [place[name] for name in block.names]] = block.values
+    return values

@@ -9,8 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamlearn.contracts import Label, Tested
+from streamlearn.contracts import Label, Snapshot, Tested
 from streamlearn.evaluation.delayed import cut, joined
+from streamlearn.evaluation.keeping import (
+    forecasts_from_state,
+    forecasts_to_state,
+    labels_from_text,
+    labels_to_text,
+)
+from streamlearn.snapshot import below, nest
 
 Part = tuple[Tested, NDArray[Any]]
 
@@ -40,6 +47,8 @@ class EarlyForecasts:
         self._n_held = 0
         self._n_early = 0
         self._n_turned = 0
+        self._negative: Label | None = None
+        self._positive: Label | None = None
         # In one call the classes are exchanged before the event of the second label is forecast; row by row, the
         # forecast comes first.
         self._row_by_row = delay > 0 and not hasattr(learner, "test_then_learn_late")
@@ -62,6 +71,23 @@ class EarlyForecasts:
         """Give what is still held at the end of a stream with one label or none."""
         yield from self._held
         self._held = []
+
+    def state(self) -> Snapshot:
+        """Return what is held, and what is still to be turned round."""
+        names = labels_to_text([self._negative, self._positive])
+        counts = {"holds": self._pair is not None, "n_early": self._n_early, "n_turned": self._n_turned}
+        held = nest("held", forecasts_to_state(*joined(self._held))) if self._held else {}
+        return {**counts, "names": names, **held}
+
+    def restore(self, state: Snapshot) -> None:
+        """Become what `state` describes."""
+        if not state["holds"]:
+            self._pair = None
+        self._n_early, self._n_turned = int(state["n_early"]), int(state["n_turned"])
+        self._negative, self._positive = labels_from_text(state["names"]).tolist()
+        held = below("held", state)
+        self._held = [forecasts_from_state(held)] if held else []
+        self._n_held = sum(len(labels) for _, labels in self._held)
 
     def _settle(self) -> Part:
         """Stop holding: find out which forecasts were early and whether the classes were exchanged after them."""

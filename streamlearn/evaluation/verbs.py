@@ -37,7 +37,7 @@ def blockwise(learner: Any, positive: Label | None, *, numeric: bool) -> Blockwi
     numeric : bool
         Whether labels are numbers to be predicted.
     """
-    if all(hasattr(learner, method) for method in ("test_then_learn_columns", "score_columns", "decide_columns")):
+    if all(hasattr(learner, method) for method in ("test_then_learn_columns", "forecast_columns")):
         return ColumnLearner(learner)
     for verb in ("learn_one", "predict_one"):
         if not hasattr(learner, verb):
@@ -46,18 +46,33 @@ def blockwise(learner: Any, positive: Label | None, *, numeric: bool) -> Blockwi
 
 
 class ColumnLearner:
-    """A learner that takes blocks itself."""
+    """A learner that takes blocks itself; keeps the memos of forecasts whose labels come late, oldest first."""
 
     def __init__(self, learner: Any) -> None:
         self.learner = learner
         self.test_then_learn_columns = learner.test_then_learn_columns
-        if hasattr(learner, "test_then_learn_late"):
-            self.test_then_learn_late = learner.test_then_learn_late
+        self._memos: list[FloatArray] = []
 
     def forecast_columns(self, names: tuple[FeatureName, ...], values: FloatArray) -> Tested:
         """Return forecasts, with codes -1."""
-        scores, probabilities = self.learner.score_columns(names, values)
-        tested: Tested = self.learner.decide_columns(_no_codes(len(values)), scores, probabilities)
+        tested: Tested
+        tested, memo = self.learner.forecast_columns(names, values)
+        self._memos.append(memo)
+        return tested
+
+    def test_then_learn_late(
+        self,
+        names: tuple[FeatureName, ...],
+        test_values: FloatArray,
+        late_values: FloatArray,
+        late_labels: NDArray[Any],
+    ) -> Tested:
+        """For each i forecast test row i, then learn late row i: the oldest whose label has not come."""
+        waiting = np.concatenate(self._memos)
+        n = len(late_values)
+        tested: Tested
+        tested, memo = self.learner.test_then_learn_late(names, test_values, late_values, late_labels, waiting[:n])
+        self._memos = [waiting[n:], memo]
         return tested
 
 

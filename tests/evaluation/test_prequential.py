@@ -65,7 +65,8 @@ class InOneGo(NaiveLogistic):
 
     calls = 0
 
-    def test_then_learn_late(self, names, test_values, late_values, late_labels):
+    def test_then_learn_late(self, names, test_values, late_values, late_labels, late_memo=None):
+        assert late_memo.shape == (len(late_labels), 0)
         self.calls += 1
         rows = []
         for i in range(len(test_values)):
@@ -73,7 +74,7 @@ class InOneGo(NaiveLogistic):
             tested = self.decide_columns(np.array([-1], np.int8), *forecast)
             late = self.test_then_learn_columns(names, late_values[i : i + 1], late_labels[i : i + 1])
             rows.append((replace(tested, codes=late.codes), late_labels[i : i + 1]))
-        return joined(rows)[0]
+        return joined(rows)[0], np.empty((len(rows), 0))
 
 
 @pytest.mark.parametrize("batch_size", [7, 1024])
