@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from streamlearn.contracts import CodeArray, FeatureName, FloatArray, OnlineLearner, Snapshot, Tested
 from streamlearn.evaluation.blocks import Block
-from streamlearn.runtime.outgoing import plain
+from streamlearn.evaluation.delayed import aligned, all_names, cut, joined
+from streamlearn.evaluation.keeping import forecasts_from_state, forecasts_to_state
 from streamlearn.snapshot import below, nest
 
 
@@ -101,7 +102,7 @@ class Waiting:
             self._queue.append(forecast)
             made.append(forecast.tested)
             done += len(forecast)
-        return joined(made), due
+        return _joined(made), due
 
     def learn_rest(self, learner: LateLearner) -> list[Forecast]:
         """Learn the events that still wait, at the end of the input; return them like `forecast_then_learn`."""
@@ -112,8 +113,8 @@ class Waiting:
     def with_waiting(self, block: Block) -> Block:
         """Return the waiting events and those of `block` as one block: what the learner will have to take."""
         blocks = [waiting.block for waiting in self._queue] + [block]
-        names = _all_names(blocks)
-        values = np.concatenate([_aligned(part, names) for part in blocks])
+        names = all_names(blocks)
+        values = np.concatenate([aligned(part, names) for part in blocks])
         return Block(names, values, np.concatenate([part.labels.astype(object) for part in blocks]))
 
     def _oldest(self, most: int) -> Forecast:
@@ -125,15 +126,13 @@ class Waiting:
         return oldest
 
     def state(self) -> Snapshot:
-        """Return the waiting events and their forecasts; predicted labels are not measured and not kept."""
+        """Return the waiting events, their forecasts and memos."""
         flat: Snapshot = {"parts": len(self._queue)}
         for index, waiting in enumerate(self._queue):
             block = waiting.block
-            texts = json.dumps({"names": block.names, "labels": block.labels.tolist()}, default=plain)
-            tested = waiting.tested
-            arrays = {"values": block.values, "scores": tested.scores}
-            arrays |= {"probabilities": tested.probabilities, "decisions": tested.decisions, "memo": waiting.memo}
-            flat |= nest(str(index), {"texts": texts, **{name: array.copy() for name, array in arrays.items()}})
+            arrays = {"values": block.values.copy(), "memo": waiting.memo.copy()}
+            forecasts = forecasts_to_state(waiting.tested, block.labels)
+            flat |= nest(str(index), {"names": json.dumps(block.names), **arrays, **forecasts})
         return flat
 
     def restore(self, state: Snapshot) -> None:
@@ -142,52 +141,23 @@ class Waiting:
 
 
 def _forecast_of(part: Snapshot) -> Forecast:
-    texts = json.loads(part["texts"])
-    n = len(part["scores"])
-    labels, nothing = np.empty(n, dtype=object), np.full(n, None, dtype=object)
-    labels[:] = texts["labels"]
-    tested = Tested(_no_codes(n), part["scores"], part["probabilities"], nothing, part["decisions"])
-    return Forecast(Block(tuple(texts["names"]), part["values"], labels), tested, part["memo"])
+    tested, labels = forecasts_from_state(part)
+    return Forecast(Block(tuple(json.loads(part["names"])), part["values"], labels), tested, part["memo"])
 
 
 def _forecast_then_learn(learner: LateLearner, test: Block, late: Forecast) -> Forecast:
     """Forecast row i of `test`, then learn row i of `late`, for each i; the codes are those of the late labels."""
-    names = test.names if test.names == late.block.names else _all_names([test, late.block])
-    test_values, late_values = _aligned(test, names), _aligned(late.block, names)
+    names = all_names([test, late.block])
+    test_values, late_values = aligned(test, names), aligned(late.block, names)
     made = learner.test_then_learn_late(names, test_values, late_values, late.block.labels, late.memo)
     return Forecast(test, *made)
-
-
-def _all_names(blocks: Sequence[Block]) -> tuple[FeatureName, ...]:
-    return tuple(dict.fromkeys(name for block in blocks for name in block.names))
-
-
-def _aligned(block: Block, names: tuple[FeatureName, ...]) -> FloatArray:
-    """Return the values with columns `names`, absent ones 0; the block's own where it has these columns."""
-    if block.names == names:
-        return block.values
-    place = {name: k for k, name in enumerate(names)}
-    values = np.zeros((len(block), len(names)))
-    values[:, [place[name] for name in block.names]] = block.values
-    return values
 
 
 def _no_codes(n: int) -> CodeArray:
     return np.full(n, -1, dtype=np.int8)
 
 
-def cut(tested: Tested, start: int, stop: int) -> Tested:
-    """Return some rows of forecasts, as views."""
-    rows = slice(start, stop)
-    scores, probabilities = tested.scores[rows], tested.probabilities[rows]
-    return Tested(tested.codes[rows], scores, probabilities, tested.predictions[rows], tested.decisions[rows])
-
-
-def joined(parts: Sequence[Tested]) -> Tested:
+def _joined(parts: Sequence[Tested]) -> Tested:
     """Return several forecasts as one."""
-
-    def column(name: str) -> NDArray[Any]:
-        return np.concatenate([getattr(part, name) for part in parts])
-
-    names = ("codes", "scores", "probabilities", "predictions", "decisions")
-    return parts[0] if len(parts) == 1 else Tested(*map(column, names))
+    no_labels = np.empty(0, dtype=object)
+    return parts[0] if len(parts) == 1 else joined([(part, no_labels) for part in parts])[0]

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from streamlearn.contracts import FeatureName, FloatArray, HasState, OnlineLearner, Snapshot, Tested
 from streamlearn.evaluation.blocks import Block
 from streamlearn.evaluation.curve import RejectCurve
+from streamlearn.evaluation.delayed import cut, joined
+from streamlearn.evaluation.early import EarlyForecasts
 from streamlearn.evaluation.feed import feed
 from streamlearn.evaluation.metric import BaseMetric
-from streamlearn.runtime.late import LateLearner, Waiting, cut
+from streamlearn.runtime.late import LateLearner, Waiting
 from streamlearn.runtime.trajectory import Trajectory
 from streamlearn.snapshot import below, nest
 
@@ -36,6 +38,9 @@ class Learned:
 
     tested: Tested
     due: list[tuple[Tested, NDArray[Any]]]
+
+
+_NOTHING = Tested(np.empty(0, np.int8), np.empty(0), np.empty(0), np.empty(0, object), np.empty(0))
 
 
 class Track:
@@ -72,11 +77,12 @@ class Track:
         self.histogram = np.zeros((2, HISTOGRAM_BINS), dtype=np.int64)
         """int64[2, n_bins]: probabilities given to negatives and to positives."""
         self.events = 0
-        """Events that were measured: all but those that wait for their label."""
+        """Events that were measured: all but those that wait for their label, or for the second class to show up."""
         self.labelled = 0
         self.seconds = 0.0
         """Time spent in the learner by this process; no part of the state."""
         self._waiting = Waiting(delay) if delay else None
+        self._early = EarlyForecasts(learner, delay)
 
     @property
     def name(self) -> str:
@@ -110,14 +116,19 @@ class Track:
 
     def measure(self, learned: Learned) -> None:
         """Feed the metrics with the forecasts of the events that were learned."""
-        for forecast, known in learned.due:
-            self._measure(forecast, known)
+        if learned.due:
+            # At once: which label is positive may have come out with the last of these events.
+            due = learned.due[0] if len(learned.due) == 1 else joined(learned.due)
+            for forecast, known in self._early.take(*due):
+                self._measure(forecast, known)
 
     def finish(self) -> None:
         """Learn and measure the events that still wait for their label, as no more input comes."""
         if self._waiting is not None:
-            for part in self._waiting.learn_rest(cast("LateLearner", self.learner)):
-                self._measure(part.tested, part.block.labels)
+            rest = self._waiting.learn_rest(cast("LateLearner", self.learner))
+            self.measure(Learned(_NOTHING, [(part.tested, part.block.labels) for part in rest]))
+        for forecast, known in self._early.finish():
+            self._measure(forecast, known)
 
     def _measure(self, tested: Tested, labels: NDArray[Any]) -> None:
         """Feed the metrics, stopping at each event count at which they are sampled."""
@@ -162,6 +173,7 @@ class Track:
         return [
             *metrics,
             *waiting,
+            ("early", self._early),
             *curve,
             ("learner", self.learner),
             ("trajectory", self.trajectory),

@@ -99,11 +99,11 @@ class Observer:
 
 
 def parts_in(
-    folder: Path, *, batch_events=64, every=None, meaning="same", checkpoints=True, delay=0, **letters
+    folder: Path, *, batch_events=64, every=None, meaning="same", checkpoints=True, delay=0, source=None, **letters
 ) -> Parts:
     metrics = ("auc", "auc:window=50", "logloss", "kappa_t", "reject_auc:d=0.4")
     return Parts(
-        source=MemorySource(),
+        source=source or MemorySource(),
         vectoriser=Vectoriser(),
         tracks=[
             Track(
@@ -212,6 +212,35 @@ def test_labels_that_come_late_survive_a_restart(tmp_path):
         track.finish()
 
     assert outputs(tmp_path, again) == outputs(whole, parts)
+
+
+class TwoNames(MemorySource):
+    """The same stream with text labels, of which the greater one, the positive, comes first and alone for a while."""
+
+    N_ALONE = 60
+
+    def __init__(self) -> None:
+        super().__init__()
+        names = {0: "dry", 1: "wet", None: None, 9: None}
+        self.labels = ["wet" if row < self.N_ALONE else names[label] for row, label in enumerate(self.labels)]
+
+
+@pytest.mark.parametrize("delay", [0, 30])
+def test_forecasts_from_before_both_labels_were_seen_are_measured_alike_through_restarts(delay, tmp_path):
+    whole = tmp_path / "whole"
+    parts = parts_in(whole, delay=delay, batch_events=N_EVENTS, source=TwoNames())
+    Loop(parts, Observer(), Observer()).run()
+
+    for _ in range(100):
+        again = parts_in(tmp_path, delay=delay, batch_events=11, source=TwoNames())
+        observer = Observer(stop_behind=2)
+        if Loop(again, observer, observer).run():
+            break
+    for track in (*parts.tracks, *again.tracks):
+        track.finish()
+
+    assert outputs(tmp_path, again) == outputs(whole, parts)
+    assert parts.tracks[0].metrics[0].get() > 0.6
 
 
 def test_what_was_written_behind_the_checkpoint_is_cut_back(tmp_path, uninterrupted):
