@@ -1,0 +1,200 @@
+"""ORLPCA: principal components of a stream, part of which may be anything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamlearn.contracts import FloatArray
+from streamlearn.errors import BadParameter
+from streamlearn.features.frames import series_like
+from streamlearn.kernels.robust_subspace import distances_to_subspace, project_rows
+from streamlearn.learners.robust.checks import checked_choice, checked_count, checked_trim
+from streamlearn.learners.robust.filters import WindowFilter
+from streamlearn.learners.robust.lts import MAD_TO_SIGMA
+from streamlearn.learners.robust.projectors import ProjectorWindow
+from streamlearn.learners.robust.subspace import Subspace, SubspaceFitter, cut_off, orthogonal_distances
+from streamlearn.learners.robust.waiting import WaitingRows
+from streamlearn.learners.transformer import Transformer
+
+
+class ORLPCA(Transformer):
+    """Outlier-robust online principal components.
+
+    Feng, Xu and Mannor (2017): a robust subspace of each mini-batch, held together by the geometric median of their
+    projectors, and the leading eigenvectors of that median.
+
+    Parameters
+    ----------
+    n_components : int
+    batch_size : int
+        Rows of a mini-batch; more than the features, and 20 or more a component.
+    base : {"lts", "rc"}
+        A batch's subspace: least trimmed squares from several starts, refined on the rows that fit; or the paper's
+        RC-PCA by trimmed inner products, which loses much where it trims more or less than there is bad.
+    trim : float
+        Share of the products that ``base="rc"`` drops. One half (the paper's) withstands most and costs good rows most.
+    window : int
+        Batches whose geometric median counts.
+    max_features : int
+        Bound of the width.
+
+    Attributes
+    ----------
+    components_ : float64[n_components, n_features]
+        Orthonormal rows in the order of `feature_names`; zeros before the first batch.
+    mean_ : float64[n_features]
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamlearn import ORLPCA
+    >>> X = np.random.default_rng(0).normal(size=(1000, 3)) * [9.0, 1.0, 1.0]
+    >>> X[::5] = [0.0, 1e6, 0.0]
+    >>> abs(ORLPCA(n_components=1, batch_size=250).learn_many(X).components_).round(1)
+    array([[1., 0., 0.]])
+    """
+
+    def __init__(
+        self,
+        *,
+        n_components: int = 2,
+        batch_size: int = 500,
+        base: str = "lts",
+        trim: float = 0.5,
+        window: int = 50,
+        max_features: int = 2000,
+    ) -> None:
+        self.n_components = n_components
+        self.batch_size = batch_size
+        self.base = base
+        self.trim = trim
+        self.window = window
+        self.max_features = max_features
+        checked_count(self.name, "n_components", n_components, 1)
+        checked_count(self.name, "batch_size", batch_size, 2)
+        checked_choice(self.name, "base", base, ("lts", "rc"))
+        checked_trim(self.name, trim)
+        checked_count(self.name, "window", window, 1)
+        self._fitter = SubspaceFitter()
+        self._waiting = WaitingRows(batch_size)
+        self._means, self._projectors = WindowFilter(window), ProjectorWindow(window, n_components)
+        self._cuts = np.zeros(window)  # of the orthogonal distances in each batch
+        super().__init__()
+
+    @property
+    def components_(self) -> FloatArray:
+        """Principal components as rows: float64[n_components, n_features], a copy."""
+        return self._projectors.components().copy()
+
+    @property
+    def mean_(self) -> FloatArray:
+        """Centre: float64[n_features], a copy."""
+        return self._means.centre().copy()
+
+    @property
+    def n_batches_(self) -> int:
+        """Batches so far."""
+        return self._projectors.n_batches
+
+    # Hooks
+
+    def _widen(self, n_features: int) -> None:
+        self._waiting.widen(n_features)
+        self._means.widen(n_features)
+        self._projectors.widen(n_features)
+
+    def _learn(self, X: FloatArray) -> None:
+        start = 0
+        while start < len(X):
+            stop = min(start + self._waiting.room(), len(X))
+            if stop - start == self.batch_size:
+                self._estimate(np.clip(X[start:stop], -1e150, 1e150))  # a whole batch need not wait
+            else:
+                self._waiting.take_many(X[start:stop])
+                if self._waiting.full:
+                    self._estimate(self._waiting.rows)
+                    self._waiting.clear()
+            start = stop
+
+    def _test_then_learn(self, X: FloatArray, out: FloatArray) -> None:
+        start = 0
+        while start < len(X):
+            stop = min(start + self._waiting.room(), len(X))
+            self._errors(X[start:stop], out[start:stop])
+            self._learn(X[start:stop])
+            start = stop
+
+    def _errors(self, X: FloatArray, out: FloatArray) -> int:
+        mean, components = self._means.centre(), self._projectors.components()
+        scores = np.empty((len(X), self.n_components))
+        project_rows(X, mean, components, scores)
+        distances_to_subspace(X, mean, components, scores, out)
+        return -1
+
+    def _transform(self, X: FloatArray) -> FloatArray:
+        scores = np.empty((len(X), self.n_components))
+        project_rows(X, self._means.centre(), self._projectors.components(), scores)
+        return scores
+
+    def _estimate(self, X: FloatArray) -> None:
+        found = self._fit(X)
+        slot = self.n_batches_ % self.window
+        scores = np.empty((len(X), self.n_components))
+        project_rows(X, found.mean, found.components, scores)
+        off = np.empty(len(X))
+        distances_to_subspace(X, found.mean, found.components, scores, off)
+        self._cuts[slot] = cut_off(off)
+        self._means.extend(found.mean.reshape(1, -1))
+        scales = MAD_TO_SIGMA * np.median(np.abs(scores - np.median(scores, axis=0)), axis=0)
+        self._projectors.push(found.components, scales)
+
+    def _fit(self, X: FloatArray) -> Subspace:
+        if self.base == "rc":
+            return self._fitter.rc(X, self.n_components, self.trim)
+        return self._fitter.lts(X, self.n_components)
+
+    # Outliers
+
+    def distances_many(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        """Return how far each row lies along the subspace, in robust standard deviations, and how far off it.
+
+        Parameters
+        ----------
+        X : array [n_rows, n_features], dataframe, or sequence of mappings
+
+        Returns
+        -------
+        score_distance, orthogonal_distance : float64[n_rows]
+        """
+        rows = self._known_many(X)
+        if not self.n_batches_:
+            raise BadParameter(f"{self.name}: batch_size rows must be learned before distances, got fewer")
+        scales = np.median(self._projectors.scales(), axis=0)
+        scores = self._transform(rows)
+        scaled = np.divide(scores, scales, where=scales > 0.0, out=np.zeros_like(scores))
+        off = orthogonal_distances(rows, Subspace(self._means.centre(), self._projectors.components()))
+        return np.sqrt(np.square(np.clip(scaled, -1e100, 1e100)).sum(axis=1)), off
+
+    def outliers_many(self, X: Any) -> Any:
+        """Return which rows lie further off the subspace than good ones do: bool[n_rows], in the kind that X is."""
+        _, off = self.distances_many(X)
+        cut = float(np.median(self._cuts[: len(self._projectors)]))
+        return series_like(X, off > cut, "outlier")
+
+    # State
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {
+            **self._waiting.arrays(),
+            **{f"mean_{name}": array for name, array in self._means.arrays().items()},
+            **self._projectors.arrays(),
+            "cuts": self._cuts,
+        }
+
+    def _set_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
+        super()._set_arrays(arrays)
+        self._means.changed()
+        self._projectors.changed()
