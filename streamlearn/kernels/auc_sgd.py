@@ -183,19 +183,39 @@ def _scales(F: FloatArray, V: FloatArray, m: int) -> None:
 
 @kernel
 def _times(T: FloatArray, z: FloatArray, out: FloatArray) -> None:
-    """Write the product of the symmetric T (a triangle) and z to out, float64[capacity]."""
+    """Write the product of the symmetric T (a triangle) and z to out, float64[capacity]; eight rows a pass."""
     out[:] = 0.0
     k = 0
     for start in range(0, z.size, BLOCK):
         v, o = z[start:], out[start:]
-        for r in range(BLOCK):
-            row = T[k : k + v.size]
-            a, beyond = v[r], row[BLOCK:]
-            later, target = v[BLOCK:], o[BLOCK:]
-            for j in range(beyond.size):
-                target[j] += a * beyond[j]
-            o[r] += _dot(row[:BLOCK], v[:BLOCK]) + _dot(beyond, later)
-            k += v.size
+        n = v.size
+        P = T[k : k + BLOCK * n].reshape(BLOCK, n)
+        p0, p1, p2, p3, p4, p5, p6, p7 = P[0], P[1], P[2], P[3], P[4], P[5], P[6], P[7]
+        a0, a1, a2, a3, a4, a5, a6, a7 = v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]
+        for j in range(BLOCK, n):  # the mirror image of what lies right of the block
+            o[j] += ((a0 * p0[j] + a1 * p1[j]) + (a2 * p2[j] + a3 * p3[j])) + (
+                (a4 * p4[j] + a5 * p5[j]) + (a6 * p6[j] + a7 * p7[j])
+            )
+        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+        for j in range(n):
+            a = v[j]
+            s0 += p0[j] * a
+            s1 += p1[j] * a
+            s2 += p2[j] * a
+            s3 += p3[j] * a
+            s4 += p4[j] * a
+            s5 += p5[j] * a
+            s6 += p6[j] * a
+            s7 += p7[j] * a
+        o[0] += s0
+        o[1] += s1
+        o[2] += s2
+        o[3] += s3
+        o[4] += s4
+        o[5] += s5
+        o[6] += s6
+        o[7] += s7
+        k += BLOCK * n
 
 
 @kernel
