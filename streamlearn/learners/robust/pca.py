@@ -11,12 +11,19 @@ from streamlearn.contracts import FloatArray
 from streamlearn.errors import BadParameter
 from streamlearn.features.frames import series_like
 from streamlearn.kernels.robust_subspace import distances_to_subspace, project_rows
+from streamlearn.learners.robust.blas import one_blas_thread
 from streamlearn.learners.robust.checks import checked_choice, checked_count, checked_trim
 from streamlearn.learners.robust.filters import WindowFilter
 from streamlearn.learners.robust.lts import MAD_TO_SIGMA
 from streamlearn.learners.robust.projectors import ProjectorWindow
-from streamlearn.learners.robust.subspace import Subspace, SubspaceFitter, cut_off, orthogonal_distances
-from streamlearn.learners.robust.waiting import WaitingRows
+from streamlearn.learners.robust.subspace import (
+    Subspace,
+    SubspaceFitter,
+    cut_off,
+    orthogonal_distances,
+    scores_and_distances,
+)
+from streamlearn.learners.robust.waiting import WaitingRows, clipped
 from streamlearn.learners.transformer import Transformer
 
 
@@ -111,7 +118,7 @@ class ORLPCA(Transformer):
         while start < len(X):
             stop = min(start + self._waiting.room(), len(X))
             if stop - start == self.batch_size:
-                self._estimate(np.clip(X[start:stop], -1e150, 1e150))  # a whole batch need not wait
+                self._estimate(clipped(X[start:stop]))  # a whole batch need not wait
             else:
                 self._waiting.take_many(X[start:stop])
                 if self._waiting.full:
@@ -142,10 +149,8 @@ class ORLPCA(Transformer):
     def _estimate(self, X: FloatArray) -> None:
         found = self._fit(X)
         slot = self.n_batches_ % self.window
-        scores = np.empty((len(X), self.n_components))
-        project_rows(X, found.mean, found.components, scores)
-        off = np.empty(len(X))
-        distances_to_subspace(X, found.mean, found.components, scores, off)
+        with one_blas_thread():
+            scores, off = scores_and_distances(X, found)
         self._cuts[slot] = cut_off(off)
         self._means.extend(found.mean.reshape(1, -1))
         scales = MAD_TO_SIGMA * np.median(np.abs(scores - np.median(scores, axis=0)), axis=0)

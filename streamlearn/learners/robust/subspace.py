@@ -17,6 +17,7 @@ from streamlearn.learners.robust.lts import MAD_TO_SIGMA
 from streamlearn.learners.robust.trimmed import LARGEST, TrimmedCovariance, finite
 
 _STEPS = 30
+_SLICE = 1024
 _REWEIGHT_SIGMAS, _CUT_SIGMAS = 2.5, 3.0
 _WIDE = 4
 """Columns per row from which on the work is done in the space that the rows span: its dimension is that of the rows."""
@@ -96,6 +97,11 @@ class SubspaceFitter:
         n_components : int
         trim : float
         """
+        if X.shape[1] <= _WIDE * len(X):
+            # No copy but the kernel's own: a batch may be most of the memory there is.
+            sigma = self._covariance.of(X, trim)
+            with one_blas_thread():
+                return Subspace(self._covariance.medians.copy(), top_eigenvectors(sigma, n_components))
         rows, basis, origin, size = _manageable(X)
         sigma = self._covariance.of(rows, trim)
         with one_blas_thread():
@@ -121,11 +127,11 @@ class SubspaceFitter:
             best = None
             for start in _starts(rows, n_components, half, self._covariance.medians, sigma):
                 found = _concentrate(rows, start, half)
-                objective = float(np.square(np.sort(orthogonal_distances(rows, found))[:half]).sum())
+                objective = float(np.square(np.sort(scores_and_distances(rows, found)[1])[:half]).sum())
                 if best is None or objective < best[0]:
                     best = objective, found
             assert best is not None  # noqa: S101 - there are three starts
-            off = orthogonal_distances(rows, best[1])
+            off = scores_and_distances(rows, best[1])[1]
             kept = off <= max(cut_off(off, _REWEIGHT_SIGMAS), float(np.sort(off)[half - 1]))
             return _back(principal(rows[kept], n_components), basis, origin, size)
 
@@ -143,7 +149,7 @@ def _starts(X: FloatArray, n_components: int, half: int, middle: FloatArray, sig
 def _concentrate(X: FloatArray, start: Subspace, half: int) -> Subspace:
     found, last = start, None
     for _ in range(_STEPS):
-        nearest = np.sort(np.argsort(orthogonal_distances(X, found), kind="stable")[:half])
+        nearest = np.sort(np.argsort(scores_and_distances(X, found)[1], kind="stable")[:half])
         if last is not None and np.array_equal(nearest, last):
             break
         found, last = principal(X[nearest], len(start.components)), nearest
@@ -165,10 +171,31 @@ def top_eigenvectors(matrix: FloatArray, n: int) -> FloatArray:
     out = np.zeros((n, p))
     m = min(n, p)
     if m:
-        vectors = eigh(matrix, subset_by_index=[p - m, p - 1], check_finite=False)[1].T[::-1]
+        size = float(np.abs(matrix).max())
+        vectors = eigh(matrix / size if size > 0.0 else matrix, subset_by_index=[p - m, p - 1], check_finite=False)[
+            1
+        ].T[::-1]
         largest = np.abs(vectors).argmax(axis=1)
         out[:m] = vectors * np.where(vectors[np.arange(m), largest] < 0.0, -1.0, 1.0)[:, None]
     return out
+
+
+def scores_and_distances(X: FloatArray, subspace: Subspace) -> tuple[FloatArray, FloatArray]:
+    """Return coordinates float64[n, d] of the rows in the subspace, and their distances from it float64[n].
+
+    By matrix products over slices of rows: several times as fast as `orthogonal_distances`, but the last bits of a row
+    depend on its neighbours.
+    """
+    scores, off = np.empty((len(X), len(subspace.components))), np.empty(len(X))
+    for start in range(0, len(X), _SLICE):
+        part = slice(start, start + _SLICE)
+        centred = X[part] - subspace.mean
+        scores[part] = centred @ subspace.components.T
+        centred -= scores[part] @ subspace.components
+        size = float(np.abs(centred).max(initial=0.0)) or 1.0
+        centred /= size
+        off[part] = size * np.sqrt(np.square(centred, out=centred).sum(axis=1))
+    return scores, off
 
 
 def orthogonal_distances(X: FloatArray, subspace: Subspace) -> FloatArray:

@@ -12,6 +12,11 @@ from streamlearn.contracts import FloatArray
 LARGEST = 1e150
 
 
+def clipped(X: FloatArray) -> FloatArray:
+    """Return rows of size at most 1e150: themselves where they are."""
+    return X if X.size == 0 or (X.max() <= LARGEST and X.min() >= -LARGEST) else np.clip(X, -LARGEST, LARGEST)
+
+
 class WaitingRows:
     """A mini-batch being filled, part of the state.
 
