@@ -65,7 +65,7 @@ class AUCRO(PairRejecter):
     --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(500, 3))
-    >>> model = AUCRO(reject_cost=0.3).learn_many(X, X[:, 0] > X[:, 1])
+    >>> model = AUCRO(reject_cost=0.3).learn_many(X, (X[:, 0] > X[:, 1]).tolist())
     >>> model.predict_one([1.0, -1.0, 0.0]), model.predict_one([0.0, 0.0, 0.0])
     (True, None)
     """
