@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from streamlearn.learners.muffled.wilson import wilson_lower_bound
     from streamlearn.learners.registry import load
     from streamlearn.learners.robust.median import GeometricMedian, geometric_median
+    from streamlearn.learners.robust.orl import ORL
     from streamlearn.learners.robust.pca import ORLPCA
     from streamlearn.learners.robust.regression import ORLRegressor
     from streamlearn.learners.robust.subspace import rc_pca
@@ -30,6 +31,7 @@ __all__ = [
     "AUCRO",
     "FSAUC",
     "OPAUC",
+    "ORL",
     "ORLPCA",
     "AdaptiveAUCRO",
     "GeometricMedian",
@@ -53,6 +55,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "ORL": "streamlearn.learners.robust.orl",
     "rc_pca": "streamlearn.learners.robust.subspace",
     "ORLPCA": "streamlearn.learners.robust.pca",
     "MarvinD": "streamlearn.learners.muffled.marvin",

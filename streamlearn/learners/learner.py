@@ -94,6 +94,10 @@ class Learner(ABC):
         """Return the parameters as they stand."""
         return {name: getattr(self, name) for name in self.parameter_names()}
 
+    def _saved_params(self) -> dict[str, Any]:
+        """Return the parameters as they go into the state: numbers, text or None."""
+        return self.params()
+
     def clone(self, **changes: Any) -> Self:
         """Return an untrained learner with the same parameters but for `changes`."""
         unknown = sorted(set(changes) - set(self.parameter_names()))
@@ -141,7 +145,9 @@ class Learner(ABC):
         """Return everything as a flat dict of arrays (copies), numbers and text."""
         return {
             "class": self.name,
-            "parameters": json.dumps({name: _plain(self.name, name, value) for name, value in self.params().items()}),
+            "parameters": json.dumps(
+                {name: _plain(self.name, name, value) for name, value in self._saved_params().items()}
+            ),
             "features": self._features.to_text(),
             "labels": self._labels_text(),
             **snapshot.nest(_NUMBER, self._numbers()),
@@ -172,9 +178,9 @@ class Learner(ABC):
         return cls._build(state)
 
     @classmethod
-    def _build(cls, state: Snapshot) -> Self:
+    def _build(cls, state: Snapshot, make: Callable[[], Self] | None = None) -> Self:
         try:
-            made = cls(**json.loads(state["parameters"]))
+            made = cls(**json.loads(state["parameters"])) if make is None else make()
             made._features.from_text(state["features"])
             made._take_labels_text(state["labels"])
             made._widen(made.n_features)

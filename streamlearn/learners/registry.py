@@ -21,6 +21,7 @@ MODULES: dict[str, str] = {
     "GeometricMedian": "streamlearn.learners.robust.median",
     "AUCRO": "streamlearn.learners.auc.aucro",
     "AdaptiveAUCRO": "streamlearn.learners.auc.adaptive",
+    "ORL": "streamlearn.learners.robust.orl",
     "ORLPCA": "streamlearn.learners.robust.pca",
     "ORLRegressor": "streamlearn.learners.robust.regression",
     "OPAUC": "streamlearn.learners.auc.opauc",
