@@ -18,6 +18,7 @@ Ints32 = NDArray[np.int32]
 Floats32 = NDArray[np.float32]
 
 _NO_KEY = 2147483647
+_DRAWS = 1 << 40  # beyond all counts of splits
 _BINS_A_ROW = 4  # up to so many ranks a row, sums by rank are cheaper than a sort
 
 
@@ -392,7 +393,7 @@ def grow_forest(
     at, n_leaves = 0, 0
     for t in range(len(roots)):
         own = mixed(seed, t)
-        draw_seed = mixed(own, -1)
+        draw_seed = mixed(own, _DRAWS)
         for i in range(n):
             times[i] = 0.0 if i < n_bootstrap else w[i]
         for k in range(n_bootstrap):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 from scipy.optimize import linprog
@@ -119,3 +120,64 @@ def tree_leaf(tree, row):
         value = float(np.float32(row[tree.feature[node]]))
         node = tree.children_left[node] if value <= tree.threshold[node] else tree.children_right[node]
     return node
+
+
+def boost(X, y, n_trees, rate, depth=3):
+    """Friedman's boosting for the logistic loss: depth-three trees on residuals, a Newton step in each leaf."""
+    n = len(X)
+    p = sum(y) / n
+    raw = [math.log(p / (1 - p))] * n
+    for _ in range(n_trees):
+        residual = [y[i] - 1 / (1 + math.exp(-raw[i])) for i in range(n)]
+        groups = [list(range(n))]
+        for _ in range(depth):
+            groups = [part for rows in groups for part in _friedman_split(X, residual, rows)]
+        for rows in groups:
+            curve = sum((y[i] - residual[i]) * (1 - y[i] + residual[i]) for i in rows)
+            for i in rows:
+                raw[i] += rate * sum(residual[k] for k in rows) / curve
+    return raw
+
+
+def _friedman_split(X, residual, rows):
+    best, found = 1e-12, None
+    for j in range(len(X[0])):
+        values = sorted({X[i][j] for i in rows})
+        for low, high in pairwise(values):
+            left = [i for i in rows if X[i][j] <= (low + high) / 2]
+            right = [i for i in rows if X[i][j] > (low + high) / 2]
+            gap = sum(residual[i] for i in left) / len(left) - sum(residual[i] for i in right) / len(right)
+            gain = len(left) * len(right) / len(rows) * gap * gap
+            if gain > best * (1 + 1e-9):
+                best, found = gain, (left, right)
+    return [rows] if found is None else list(found)
+
+
+def least_squares_tree(X, y, w, least):
+    """Leaf mean of every row in a tree of weighted squared error, grown until targets are equal or leaves too small."""
+    means = [0.0] * len(X)
+
+    def grow(rows):
+        total = sum(w[i] for i in rows)
+        mean = sum(w[i] * y[i] for i in rows) / total
+        best, found = -math.inf, None
+        if len({y[i] for i in rows}) > 1:
+            for j in range(len(X[0])):
+                values = sorted({X[i][j] for i in rows})
+                for low, high in pairwise(values):
+                    left = [i for i in rows if X[i][j] <= (low + high) / 2]
+                    right = [i for i in rows if X[i][j] > (low + high) / 2]
+                    if min(len(left), len(right)) < least:
+                        continue
+                    gain = sum(sum(w[i] * y[i] for i in part) ** 2 / sum(w[i] for i in part) for part in (left, right))
+                    if gain > best + 1e-12:
+                        best, found = gain, (left, right)
+        if found is None:
+            for i in rows:
+                means[i] = mean
+        else:
+            grow(found[0])
+            grow(found[1])
+
+    grow(list(range(len(X))))
+    return means

@@ -30,6 +30,7 @@ _HUBER_WIDTH = 0.05
 _DESCENT_STEPS = 300
 _SHRINK = 0.8
 _DEEPEST = 20
+_SPLIT = 1 << 33  # beyond the counts of rounds
 _ROUND_SIZE = 1000
 _FIRST_STEP = 6.0
 _CORRECTIONS = 10
@@ -46,7 +47,7 @@ class Split:
     @classmethod
     def of(cls, sample: Sample, share: float) -> Split:
         """Part the labelled rows; either part has at least one row of each class."""
-        shuffled = sample.generator(-3).permutation(len(sample.y))
+        shuffled = sample.generator(_SPLIT).permutation(len(sample.y))
         positive = sample.y[shuffled] > 0
         parts: tuple[list[IntArray], list[IntArray]] = ([], [])
         for rows in (shuffled[positive], shuffled[~positive]):

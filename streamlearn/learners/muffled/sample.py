@@ -14,6 +14,7 @@ from streamlearn.kernels.grow import mixed
 from streamlearn.learners.muffled.trees import Floats32, Ranked
 
 N_FOLDS = 5
+_FOLDS = 1 << 32  # beyond the counts of members and stages
 _ROWS_OF_CENTRE = 1000  # medians of so many rows tell the centre of a feature well enough
 
 
@@ -108,7 +109,7 @@ class Sample:
     @cached_property
     def folds(self) -> IntArray:
         """Fold of each labelled row, 0 to 4, each class spread over all of them: int64[n_labelled]."""
-        return folds_of(self.y, derived_seed(self.seed, -2))
+        return folds_of(self.y, derived_seed(self.seed, _FOLDS))
 
     def derived(self, count: int) -> int:
         """Return the seed of one member."""

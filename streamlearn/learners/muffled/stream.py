@@ -89,6 +89,30 @@ class MuffledScorer(BinaryScorer):
         """A model exists: before the first refit every event gets the prior."""
         return self._model is not None
 
+    @property
+    def vote_names(self) -> tuple[str, ...]:
+        """Names of the members' votes; empty before the first refit."""
+        return () if self._model is None else self._model.names
+
+    @property
+    def vote_weights(self) -> FloatArray:
+        """What each vote weighs: float64[n_votes], a copy."""
+        return np.empty(0) if self._model is None else self._model.weights.copy()
+
+    def votes_many(self, X: Any) -> FloatArray:
+        """Return the members' votes on rows: float64[n_rows, n_votes]. Times `vote_weights` they are the scores."""
+        votes: list[FloatArray] = []
+
+        def keep(rows: FloatArray, out: FloatArray) -> int:
+            if self._model is None:
+                votes.append(np.empty((len(rows), 0)))
+            else:
+                votes.append(self._model.score(rows, out).copy())
+            return -1
+
+        self._outputs(X, keep)
+        return votes[0]
+
     def refit(self) -> Self:
         """Fit the model to what is in the buffers now; nothing happens below two labels of either class."""
         if min(self._counters[kernels.POSITIVE], self._counters[kernels.NEGATIVE]) >= kernels.LEAST_OF_A_CLASS:
