@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -210,7 +210,7 @@ def _run(job: Job, *, fresh: bool, as_json: bool) -> int:
     return DONE
 
 
-def _print_outcome(report: dict[str, object], files: Sequence[Path], missing: str) -> None:
+def _print_outcome(report: dict[str, Any], files: Sequence[Path], missing: str) -> None:
     from rich.console import Console  # noqa: PLC0415 - commands import what they use
 
     from streamlearn.runtime.table import make_table  # noqa: PLC0415
@@ -219,6 +219,9 @@ def _print_outcome(report: dict[str, object], files: Sequence[Path], missing: st
     if not console.is_terminal:
         console.width = max(console.width, WIDE)
     console.print(make_table(report))
+    for kind, example in report["rejected_examples"].items():
+        text = f"  bad: {report['rejected'][kind]:,} of kind {kind}; the first: {example}"
+        console.print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
     for path in files:
         shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
         console.print(f"  {shown}", highlight=False, soft_wrap=True)

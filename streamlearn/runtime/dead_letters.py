@@ -41,6 +41,8 @@ class DeadLetters:
         self._stop_kinds = stop_kinds
         self._max_count = max_count
         self.counts: dict[str, int] = {}
+        self.examples: dict[str, str] = {}
+        """Why the first event of each kind was bad."""
 
     @property
     def total(self) -> int:
@@ -60,6 +62,7 @@ class DeadLetters:
             self._check(event)
             self._file.write(_line(event))
             self.counts[event.kind] = self.counts.get(event.kind, 0) + 1
+            self.examples.setdefault(event.kind, event.reason)
 
     def _check(self, event: Rejected) -> None:
         where = f"{event.partition}, event {event.record}: {event.kind}: {event.reason}"
@@ -87,13 +90,15 @@ class DeadLetters:
         self._file.close()
 
     def state(self) -> Snapshot:
-        """Return the length of the file and the counts."""
-        return {**self._file.state(), "counts": json.dumps(self.counts, sort_keys=True)}
+        """Return the length of the file, the counts and the examples."""
+        texts = {"counts": json.dumps(self.counts, sort_keys=True), "examples": json.dumps(self.examples)}
+        return {**self._file.state(), **texts}
 
     def restore(self, state: Snapshot) -> None:
         """Cut the file back and take the counts."""
         self._file.restore(state)
         self.counts = dict(json.loads(state["counts"]))
+        self.examples = dict(json.loads(state["examples"]))
 
 
 def _line(event: Rejected) -> bytes:

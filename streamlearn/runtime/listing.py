@@ -39,7 +39,7 @@ def describe_learners() -> list[dict[str, Any]]:
             known.setdefault(parameter, what)
     for learner in described:  # docstrings of relatives refer to each other
         for name, parameter in learner["parameters"].items():
-            parameter["what"] = parameter["what"] or COMMON.get(name) or known.get(name, "")
+            parameter["what"] = COMMON.get(name) or parameter["what"] or known.get(name, "")
     return described
 
 
@@ -64,17 +64,17 @@ def _describe(name: str) -> dict[str, Any]:
 
 
 def parameter_line(doc: str, name: str) -> str:
-    """Return the first sentence about a parameter in a numpydoc docstring, or nothing."""
+    """Return the first sentence about a parameter in a numpydoc docstring, else its kind, or nothing."""
     lines = doc.splitlines()
     for number, line in enumerate(lines):
-        head, colon, _ = line.partition(" : ")
+        head, colon, kind = line.partition(" : ")
         if colon and not line.startswith(" ") and name in [part.strip() for part in head.split(",")]:
             body = []
             for following in lines[number + 1 :]:
                 if not following.startswith("    "):
                     break
                 body.append(following.strip())
-            return _SENTENCE_END.split(" ".join(body), maxsplit=1)[0].rstrip(".").replace("``", "")
+            return _SENTENCE_END.split(" ".join(body) or kind, maxsplit=1)[0].rstrip(".").replace("``", "")
     return ""
 
 

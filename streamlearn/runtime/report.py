@@ -6,7 +6,6 @@ Everything in it but ``timing`` depends on the events alone: a run that was kill
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from streamlearn.errors import BadSnapshot
 from streamlearn.evaluation.metric import BaseMetric
+from streamlearn.runtime.dead_letters import DeadLetters
 from streamlearn.runtime.tracks import HISTOGRAM_BINS, Track
 from streamlearn.snapshot import write_atomic
 
@@ -26,13 +26,14 @@ _CURVE = ("d", "reject_rate", "auc", "risk", "event_reject_rate", "event_accurac
 _NEITHER = ("reject_rate", "coverage")
 
 
-def make_report(name: str, tracks: list[Track], *, events: int, rejected: Mapping[str, int], timing: Report) -> Report:
+def make_report(name: str, tracks: list[Track], *, events: int, dead_letters: DeadLetters, timing: Report) -> Report:
     """Return the report of a job as JSON values."""
     return {
         "streamlearn_report": FORMAT,
         "job": name,
         "events": events,
-        "rejected": dict(sorted(rejected.items())),
+        "rejected": dict(sorted(dead_letters.counts.items())),
+        "rejected_examples": dict(sorted(dead_letters.examples.items())),
         "learners": [_learner(track) for track in tracks],
         "timing": timing,
     }

@@ -77,7 +77,7 @@ def run_job(job: Job, stop: Stop, progress: Progress, *, fresh: bool = False) ->
         "events": loop.events - loop.resumed_at,
         "learners": {track.title: track.seconds for track in tracks},
     }
-    report = make_report(job.name, tracks, events=loop.events, rejected=loop.parts.dead_letters.counts, timing=timing)
+    report = make_report(job.name, tracks, events=loop.events, dead_letters=loop.parts.dead_letters, timing=timing)
     return _finish(job, tracks, report, loop.events)
 
 

@@ -66,6 +66,7 @@ def test_run_prints_a_table_and_leaves_predictions_models_report_and_picture(job
 
     printed = capsys.readouterr().out
     assert "shower: 601 events, 1 bad" in printed
+    assert "1 of kind value; the first: " in printed
     assert LEARNER in printed
     assert "in its shadow" in printed
     out = job.parent / "out"

@@ -126,7 +126,7 @@ def parts_in(
 
 
 def outputs(folder: Path, parts: Parts) -> dict[str, bytes]:
-    report = make_report("job", parts.tracks, events=0, rejected=parts.dead_letters.counts, timing={})
+    report = make_report("job", parts.tracks, events=0, dead_letters=parts.dead_letters, timing={})
     models = {
         f"model {k}": repr(sorted(track.learner.state().items(), key=str)) for k, track in enumerate(parts.tracks)
     }
