@@ -206,3 +206,66 @@ def test_a_stop_signal_ends_cleanly_behind_a_checkpoint(number, sources, uninter
 
     assert finish(start(job)) == 0
     assert outputs(tmp_path) == uninterrupted("plain")
+
+
+FOLLOW = """
+name = "crash"
+[source]
+kind = "csv"
+path = "live.csv"
+follow = true
+batch_events = 40
+[features]
+label = "label"
+exclude = ["note"]
+categorical = ["colour"]
+[labels]
+key = "id"
+[[learner]]
+name = "AUCRO"
+[evaluate]
+picture = false
+[checkpoint]
+every_s = 0.05
+[sink]
+predictions = "out/predictions.ndjson"
+"""
+
+
+def wait_for_events(process: subprocess.Popen[bytes], folder: Path, n_events: int) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while newest_checkpoint(folder) < n_events:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_growing_file_is_followed_through_rotation_and_a_kill(tmp_path):
+    header, *lines = csv_text().splitlines(keepends=True)
+    live, job = tmp_path / "live.csv", tmp_path / "job.toml"
+    job.write_text(FOLLOW)
+    live.write_text(header + "".join(lines[:500]))
+
+    process = start(job)
+    wait_for_events(process, tmp_path, 500)
+    with live.open("a") as file:
+        file.write("".join(lines[500:700]) + lines[700][:7])  # the last line is half written
+    wait_for_events(process, tmp_path, 700)
+    process.kill()
+    assert finish(process) == -signal.SIGKILL
+
+    with live.open("a") as file:
+        file.write(lines[700][7:] + "".join(lines[701:1000]))
+    process = start(job)
+    wait_for_events(process, tmp_path, 1000)
+    live.rename(tmp_path / "live.csv.1")
+    live.write_text(header + "".join(lines[1000:1300]))
+    wait_for_events(process, tmp_path, 1300)
+    process.send_signal(signal.SIGTERM)
+    assert finish(process) == 130
+
+    rows = [json.loads(row) for row in (tmp_path / "out" / "predictions.ndjson").read_bytes().splitlines()]
+    bad = [json.loads(row) for row in (tmp_path / "out" / "crash.bad.ndjson").read_bytes().splitlines()]
+    records = sorted([row["record"] for row in rows] + [row["record"] for row in bad])
+    assert records == list(range(1300))
+    assert all(row["key"] == f"e{row['record']}" for row in rows)
