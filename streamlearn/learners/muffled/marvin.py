@@ -147,13 +147,11 @@ class Marvin(PoolScorer):
         if self._corrective and stages:
             factor, weights = corrected(sample, pool, stages, self.tau, psi)
             pool.weights[:] *= factor
-        return pool.model(
-            sample,
-            [
-                (_names(k, len(w)), stage.trees, np.asarray(w))
-                for k, (stage, w) in enumerate(zip(stages, weights, strict=True))
-            ],
-        )
+        bags = [
+            (_names(k, len(w)), stage.trees, np.asarray(w))
+            for k, (stage, w) in enumerate(zip(stages, weights, strict=True))
+        ]
+        return pool.model(sample, bags, [stage.held_out for stage in stages])
 
 
 def _names(stage: int, n_votes: int) -> tuple[str, ...]:

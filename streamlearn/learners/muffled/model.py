@@ -33,6 +33,9 @@ class Model:
         The trees' votes first.
     names : sequence of str
         Of the votes.
+    evidence : float64[1 + n_votes]
+        Number of labels, and on them the correlation of each vote with the label, made without the label; or the
+        number 0 and, of a model that has a certificate of its own, its bound of the error.
     """
 
     def __init__(
@@ -46,8 +49,10 @@ class Model:
         linear: FloatArray,
         weights: FloatArray,
         names: Sequence[str],
+        evidence: FloatArray | None = None,
     ) -> None:
         self.affine = affine
+        self.evidence = np.zeros(1 + len(weights)) if evidence is None else evidence
         self.names = tuple(names)
         self._parts = (nodes, roots, values, groups, offsets, linear, weights)
         self._scratch = np.empty(len(roots), dtype=np.int64), np.empty(affine.shape[1])
@@ -132,7 +137,7 @@ class Model:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of the model by name."""
-        return dict(zip(ARRAYS, (self.affine, *self._parts), strict=True))
+        return dict(zip(ARRAYS, (self.affine, *self._parts, self.evidence), strict=True))
 
     @classmethod
     def from_arrays(cls, who: str, arrays: dict[str, NDArray[Any]], names: Sequence[str], n_features: int) -> Model:
@@ -149,20 +154,21 @@ class Model:
         for name, array in zip(ARRAYS, found, strict=True):
             if array.dtype != _DTYPES[name] or array.ndim != _DIMENSIONS[name]:
                 raise BadSnapshot(f"{who}: array {name!r} must be {_DTYPES[name]} of {_DIMENSIONS[name]} dimensions")
-        affine, nodes, roots, values, groups, offsets, linear, weights = found
+        affine, nodes, roots, values, groups, offsets, linear, weights, evidence = found
         parts = (affine, nodes, roots, values, groups, offsets, linear, weights)
-        if not _sound(*parts, n_votes=len(names), n_features=n_features):
+        fits = evidence.shape == (1 + len(names),) and _sound(*parts, n_votes=len(names), n_features=n_features)
+        if not fits:
             raise BadSnapshot(f"{who}: the trees and weights of the saved state do not fit together")
-        return cls(*parts, names)
+        return cls(*parts, names, evidence)
 
 
-ARRAYS = ("affine", "nodes", "roots", "values", "groups", "offsets", "linear", "weights")
+ARRAYS = ("affine", "nodes", "roots", "values", "groups", "offsets", "linear", "weights", "evidence")
 _DTYPES = dict.fromkeys(ARRAYS, np.dtype(np.float64)) | {
     "nodes": np.dtype(np.int32),
     "roots": np.dtype(np.int32),
     "groups": np.dtype(np.int64),
 }
-_DIMENSIONS = dict(zip(ARRAYS, (2, 2, 1, 1, 2, 1, 2, 1), strict=True))
+_DIMENSIONS = dict(zip(ARRAYS, (2, 2, 1, 1, 2, 1, 2, 1, 1), strict=True))
 
 
 def _sound(

@@ -112,10 +112,11 @@ def fit_hedgemower(sample: Sample, n_trees: int, failure_prob: float, *, nodes: 
     )
     hard = grown.trees(_hard(grown.means)[:, None], SUM)
     found = [rows.specialists(grown, t, hard, failure_prob, nodes=nodes) for t in range(n_trees)]
-    s = _weights([F for _, F in found], np.concatenate([kept.b for kept, _ in found]))
+    F, b = _stacked([F for _, F in found]), np.concatenate([kept.b for kept, _ in found])
+    s, shrink = _weights(F, b)
     chosen = np.concatenate([kept.nodes for kept, _ in found])
     factors = np.concatenate([kept.factors for kept, _ in found])
-    return _model(sample, [grown.trees(_leaf_scores(grown, chosen, s * factors), SUM)])
+    return _model(sample, [grown.trees(_leaf_scores(grown, chosen, s * factors), SUM)], F, b * shrink, s)
 
 
 def _leaf_scores(grown: Grown, nodes: IntArray, weights: FloatArray) -> FloatArray:
@@ -123,8 +124,11 @@ def _leaf_scores(grown: Grown, nodes: IntArray, weights: FloatArray) -> FloatArr
     return (_hard(grown.means) * node_weights_at_leaves(grown, nodes, weights))[:, None]
 
 
-def _model(sample: Sample, parts: list[Trees]) -> Model:
-    return Model.of(sample.affine, [(("trees",), merged(parts), np.ones(1))])
+def _model(sample: Sample, parts: list[Trees], F: Any, b: FloatArray, s: FloatArray) -> Model:
+    model = Model.of(sample.affine, [(("trees",), merged(parts), np.ones(1))])
+    problem = Problem(F, b, POTENTIALS["zero-one"], 0.0, np.zeros(len(b)))
+    model.evidence[1] = min(max(problem.value(s, problem.scores(s)), 0.0) / 2.0, 0.5)
+    return model
 
 
 def _stacked(parts: list[Any]) -> Any:
@@ -133,31 +137,29 @@ def _stacked(parts: list[Any]) -> Any:
     return vstack(parts, format="csr")
 
 
-def _weights(parts: list[Any], b: FloatArray) -> FloatArray:
-    """Return the weights of least zero-one slack; b shrinks while no labelling allows it."""
-    F = _stacked(parts)
+def _weights(F: Any, b: FloatArray) -> tuple[FloatArray, float]:
+    """Return the weights of least zero-one slack, and the factor of b with which some labelling allows it."""
     psi = POTENTIALS["zero-one"]
-    if not (b > 0.0).any():
-        return _first_alone(b)
-    while True:
+    shrink = 1.0
+    while (b > 0.0).any():
         if len(b) <= _EXACT_MEMBERS:
-            F = F.toarray() if hasattr(F, "toarray") else F
-            s = _exact(F, b)
+            s = _exact(F.toarray(), shrink * b)
         else:
             # The few hundred steps are early stopping: the noise of b is larger than what the last ones gain.
-            problem = Problem(F, b, psi, 0.0, np.zeros(len(b)))
+            problem = Problem(F, shrink * b, psi, 0.0, np.zeros(len(b)))
             s, _ = descend(problem.with_potential(psi.smoothed(_HUBER_WIDTH)), np.zeros(len(b)), 1e-6, _DESCENT_STEPS)
             s = s if problem.value(s, problem.scores(s)) >= 0.0 else None
         if s is not None:
-            return s if s.any() else _first_alone(b)
-        b = b * _SHRINK
+            return (s if s.any() else _equal(b)), shrink
+        shrink *= _SHRINK
+    return _equal(b), 1.0
 
 
 def _exact(F: FloatArray, b: FloatArray) -> FloatArray | None:
     return solve(F, b, POTENTIALS["zero-one"], "lp", 0.0).weights if greatest_shrink(F, b) >= 1.0 else None
 
 
-def _first_alone(b: FloatArray) -> FloatArray:
+def _equal(b: FloatArray) -> FloatArray:
     """Return equal weights: without any evidence a vote is as good as another, and silence ranks nothing."""
     return np.full(len(b), 1.0 / len(b))
 
@@ -197,13 +199,13 @@ def fit_marvin(sample: Sample, n_rounds: int, failure_prob: float, *, corrective
         if corrective:
             s, m = _corrected(_stacked(parts), b, s, m, sample.generator(600 + t))
     if not s.any():
-        s = _first_alone(b)
+        s = _equal(b)
     ends = np.cumsum([0, *(len(kept.b) for kept in kept_all)])
     trees = [
         grown.trees(_leaf_scores(grown, kept.nodes, s[a:z] * kept.factors), SUM)
         for grown, kept, a, z in zip(grown_all, kept_all, ends[:-1], ends[1:], strict=True)
     ]
-    return _model(sample, trees)
+    return _model(sample, trees, _stacked(parts), b, s)
 
 
 def _round_tree(sample: Sample, split: Split, values: Any, m: FloatArray, round_rows: IntArray, t: int) -> Grown:

@@ -46,9 +46,19 @@ class Pool:
         """Scores of the labelled rows without their labels: float64[n_labelled]."""
         return self.H @ self.weights
 
-    def model(self, sample: Sample, stages: Sequence[tuple[Sequence[str], Trees, FloatArray]] = ()) -> Model:
-        """Return the model of this pool, with further trees behind its own."""
-        return assemble(sample, self.trees, self.linear, self.weights, stages)
+    def model(
+        self,
+        sample: Sample,
+        stages: Sequence[tuple[Sequence[str], Trees, FloatArray]] = (),
+        held_out: Sequence[FloatArray] = (),
+    ) -> Model:
+        """Return the model of this pool, with further trees behind its own and what these voted on labelled rows."""
+        model = assemble(sample, self.trees, self.linear, self.weights, stages)
+        n_lines = len(self.linear)
+        H = np.hstack([self.H[:, : self.H.shape[1] - n_lines], *held_out, self.H[:, self.H.shape[1] - n_lines :]])
+        model.evidence[0] = len(sample.y)
+        model.evidence[1:] = np.clip(H, -1.0, 1.0).T @ sample.y / len(sample.y)
+        return model
 
 
 def assemble(

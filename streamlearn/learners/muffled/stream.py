@@ -16,6 +16,8 @@ from streamlearn.learners.learner import fitting
 from streamlearn.learners.muffled.model import ARRAYS, Model
 from streamlearn.learners.muffled.potentials import checked_potential
 from streamlearn.learners.muffled.sample import Sample, derived_seed
+from streamlearn.learners.muffled.slack import certified_error
+from streamlearn.learners.muffled.wilson import wilson_lower_bound
 
 _RESERVOIRS = {"uniform": kernels.UNIFORM, "biased": kernels.BIASED, "sliding": kernels.SLIDING}
 _NEVER = 2**62
@@ -112,6 +114,25 @@ class MuffledScorer(BinaryScorer):
 
         self._outputs(X, keep)
         return votes[0]
+
+    def error_bound(self) -> float:
+        """Return a bound of the expected error of the randomised forecast on events like the unlabelled ones.
+
+        Half of the least slack on the reservoir with Wilson's bounds of the votes' correlations; together they fail
+        with probability `failure_prob` (the paper's form: with its own bounds, each of that probability). 1/2 where
+        nothing is known. It says how sure one may be, not how good the model is: weights do not depend on it.
+        """
+        model = self._model
+        if model is None or self._n_unlabelled == 0:
+            return 0.5
+        n_labels, correlations = model.evidence[0], model.evidence[1:]
+        if n_labels == 0.0:
+            return float(correlations[0])
+        share = self.failure_prob / len(correlations)
+        b = wilson_lower_bound(np.clip(correlations, 0.0, 1.0), n_labels, share)
+        rows = self._unlabelled[: self._n_unlabelled]
+        votes = np.clip(model.score(rows, np.empty(len(rows))), -1.0, 1.0)
+        return certified_error(np.ascontiguousarray(votes.T), b)
 
     def refit(self) -> Self:
         """Fit the model to what is in the buffers now; nothing happens below two labels of either class."""
