@@ -213,6 +213,7 @@ def _run(job: Job, *, fresh: bool, as_json: bool) -> int:
 def _print_outcome(report: dict[str, Any], files: Sequence[Path], missing: str) -> None:
     from rich.console import Console  # noqa: PLC0415 - commands import what they use
 
+    from streamlearn.runtime.chart import make_chart  # noqa: PLC0415
     from streamlearn.runtime.table import make_table  # noqa: PLC0415
 
     console = Console()
@@ -222,6 +223,8 @@ def _print_outcome(report: dict[str, Any], files: Sequence[Path], missing: str) 
     for kind, example in report["rejected_examples"].items():
         text = f"  bad: {report['rejected'][kind]:,} of kind {kind}; the first: {example}"
         console.print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
+    if missing and (chart := make_chart(report)) is not None:
+        console.print(chart, soft_wrap=True)
     for path in files:
         shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
         console.print(f"  {shown}", highlight=False, soft_wrap=True)

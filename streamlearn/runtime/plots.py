@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamlearn.errors import MissingExtra
-from streamlearn.runtime.report import Report, number
+from streamlearn.runtime.report import Report, number, shown_metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +18,8 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#
 _NEGATIVE, _POSITIVE = "#56b4e9", "#d55e00"
 _DPI = 144
 
+LARGEST_SPREAD = 100.0
+"""Errors that differ by more than this are drawn on a logarithmic scale."""
 MOST_REJECTED = 0.98
 """The curve is drawn up to here: what is left behind it are a few pairs, whose AUC is noise."""
 
@@ -34,16 +36,28 @@ def draw(report: Report, path: Path) -> None:
         from matplotlib.figure import Figure  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise MissingExtra("the picture", "matplotlib", "plot") from error
-    figure = Figure(figsize=(11, 7.2), dpi=_DPI, layout="constrained")
-    axes = figure.subplot_mosaic([["time", "time"], ["curve", "histogram"]], height_ratios=[1.15, 1.0])
+    below = _panels_below(report)
+    rows: Any = [["time"] * max(1, len(below))] + ([below] if below else [])
+    figure = Figure(figsize=(11, 7.2 if below else 4.2), dpi=_DPI, layout="constrained")
+    axes = figure.subplot_mosaic(rows, height_ratios=[1.15, 1.0][: len(rows)])
     _over_time(axes["time"], report)
-    _reject_curve(axes["curve"], report)
-    _histogram(axes["histogram"], report["learners"][0])
+    if "curve" in below:
+        _reject_curve(axes["curve"], report)
+    if "histogram" in below:
+        _histogram(axes["histogram"], report["learners"][0])
     for panel in axes.values():
         _plain(panel)
     figure.suptitle(_title(report), x=0.01, ha="left", fontsize=13, fontweight="bold")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Software": None})
+
+
+def _panels_below(report: Report) -> list[str]:
+    """Return the panels that there is something to show in: a regressor has neither."""
+    has_curve = any(learner["reject_curve"] and learner["reject_curve"]["auc"] for learner in report["learners"])
+    histogram = report["learners"][0]["histogram"]
+    has_histogram = any(histogram["negative"]) or any(histogram["positive"])
+    return [*(["curve"] if has_curve else []), *(["histogram"] if has_histogram else [])]
 
 
 def _title(report: Report) -> str:
@@ -58,12 +72,6 @@ def _plain(axes: Axes) -> None:
     axes.set_axisbelow(True)
 
 
-def shown_metric(names: list[str]) -> str:
-    """Return the metric drawn over time: the windowed one of the first metric, which shows drift, else the first."""
-    windowed = [name for name in names if name.startswith(names[0]) and "window" in name]
-    return windowed[0] if windowed else names[0]
-
-
 def _in_words(name: str) -> str:
     """Return ``auc_window_1000`` as "AUC of the last 1,000 labelled events"."""
     what, _, length = name.partition("_window_")
@@ -72,17 +80,26 @@ def _in_words(name: str) -> str:
 
 
 def _over_time(axes: Axes, report: Report) -> None:
-    name = shown_metric(list(report["learners"][0]["metrics"]))
+    name = shown_metric(report)
     for colour, learner in zip(_COLOURS, report["learners"], strict=False):
         values = [number(value) for value in learner["trajectory"]["metrics"][name]]
         final = number(learner["metrics"][name])
-        label = f"{learner['title']} ({final:.3f} at the end)"
+        label = f"{learner['title']} ({final:.4g} at the end)"
         axes.plot(learner["trajectory"]["events"], values, color=colour, linewidth=1.5, label=label)
+    if _spread([line.get_ydata() for line in axes.get_lines()]) > LARGEST_SPREAD:
+        axes.set_yscale("log")
     axes.set_title(f"{_in_words(name)} over time", loc="left")
     axes.set_xlabel("events")
     axes.margins(x=0.01)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.legend(frameon=False, loc="best", fontsize=9)
+
+
+def _spread(curves: list[Any]) -> float:
+    """Return the ratio of the largest to the smallest value; 1 where not all are positive."""
+    values = np.concatenate([np.asarray(curve, dtype=np.float64) for curve in curves])
+    values = values[np.isfinite(values)]
+    return float(values.max() / values.min()) if len(values) and values.min() > 0.0 else 1.0
 
 
 def _reject_curve(axes: Axes, report: Report) -> None:

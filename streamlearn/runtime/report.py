@@ -109,6 +109,13 @@ def number(value: float | None) -> float:
     return math.nan if value is None else value
 
 
+def shown_metric(report: Report) -> str:
+    """Return the metric that is drawn over time: the first one, windowed where it is, since that shows drift."""
+    names: list[str] = list(report["learners"][0]["metrics"])
+    windowed = [name for name in names if name.startswith(names[0]) and "window" in name]
+    return windowed[0] if windowed else names[0]
+
+
 def best(name: str, values: list[float]) -> float:
     """Return the best of some values of a metric; NaN where there is no better and worse."""
     known = [value for value in values if not math.isnan(value)]

@@ -279,7 +279,9 @@ def test_without_matplotlib_a_run_says_how_to_get_it_and_plot_fails_with_the_sam
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
 
     assert main(["run", str(job)]) == 0
-    assert "pip install 'streamlearn[plot]'" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "pip install 'streamlearn[plot]'" in printed
+    assert any("\u2801" <= sign <= "\u28ff" for sign in printed)  # the chart in its place, in braille dots
     assert main(["plot", str(job.parent / "out" / "shower.report.json")]) == 1
     assert "pip install 'streamlearn[plot]'" in capsys.readouterr().err
 
