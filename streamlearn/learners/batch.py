@@ -91,9 +91,11 @@ class Forecasts:
         return cls(np.empty(n_rows), np.empty(n_rows), np.empty((n_rows, memo_width)))
 
 
-def rows_of_columns(features: Vocabulary, names: tuple[FeatureName, ...], values: FloatArray) -> Rows:
-    """Return the rows of a block whose columns have names; refuse NaN and infinities."""
-    refuse_bad(features.who, names, values)
+def rows_of_columns(
+    features: Vocabulary, names: tuple[FeatureName, ...], values: FloatArray, *, missing: bool = False
+) -> Rows:
+    """Return the rows of a block whose columns have names; refuse infinities, and NaN where `missing` is False."""
+    refuse_bad(features.who, names, np.where(np.isnan(values), 0.0, values) if missing else values)
     if features.is_exactly(names):
         return Rows(np.ascontiguousarray(values))
     features.refuse_other_kind(names)

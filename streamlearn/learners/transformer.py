@@ -54,8 +54,7 @@ class Estimator(Learner):
         """
         row = self._features.row(x)
         if row is None or first_bad_row(row) >= 0:
-            names, values = from_one(self.name, x)
-            self._take(rows_of_columns(self._features, names, values), None)
+            self._take(self._rows_of(*self._one_row(x)), None)
         else:
             self._learn(row)
         return self
@@ -88,7 +87,7 @@ class Estimator(Learner):
         values : float64[n_rows, n_names]
         labels : array [n_rows]
         """
-        rows = rows_of_columns(self._features, names, values)
+        rows = self._rows_of(names, values)
         errors = np.empty(len(rows))
         self._take(rows, errors)
         nothing = np.full(len(rows), np.nan)
@@ -96,7 +95,13 @@ class Estimator(Learner):
 
     def check(self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]) -> None:
         """Raise what learning this block would raise, and change nothing."""
-        rows_of_columns(self._features, names, values)
+        self._rows_of(names, values)
+
+    def _rows_of(self, names: tuple[FeatureName, ...], values: FloatArray) -> Rows:
+        return rows_of_columns(self._features, names, values)
+
+    def _one_row(self, x: Any) -> tuple[tuple[FeatureName, ...], FloatArray]:
+        return from_one(self.name, x)
 
     def _take(self, rows: Rows, out: FloatArray | None) -> None:
         """Learn checked rows, with each one's error first where `out` is given."""
@@ -137,7 +142,7 @@ class Transformer(Estimator):
 
     def transform_one(self, x: Any) -> Any:
         """Return the projection of one event: a dict for a mapping, else a 1-D array."""
-        values = self._transform(self._known_rows(*from_one(self.name, x)))[0]
+        values = self._transform(self._known_rows(*self._one_row(x)))[0]
         if hasattr(x, "keys"):
             return dict(zip(self._output_names(len(values)), values.tolist(), strict=True))
         return values

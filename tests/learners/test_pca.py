@@ -163,12 +163,50 @@ def test_the_six_octane_samples_with_alcohol_are_the_six_flagged(d):
 
 
 @pytest.mark.parametrize(
+    "params", [{"missing": "pairwise", "base": "rc", "trim": 0.1}, {"missing": "complete"}], ids=str
+)
+def test_missing_cells_by_policy(params, tmp_path):
+    X, truth = cloud(13, 3000, p=8, d=2, bad=0.03)
+    holes = X.copy()
+    holes[np.random.default_rng(14).random(X.shape) < 0.1] = np.nan
+    make = {"n_components": 2, "batch_size": 300, **params}
+    model = ORLPCA(**make).learn_many(holes)
+    assert subspace_error(model.components_, truth) < 0.25
+    off = model.clone().learn_many(holes).test_then_learn_many(holes)
+    assert np.isfinite(off).all()
+    one = ORLPCA(**make)
+    for row in holes[:700]:
+        one.learn_one(dict(enumerate(row)))
+    for form in (
+        holes[:700],
+        pd.DataFrame(holes[:700], columns=range(8)),
+        [dict(enumerate(row)) for row in holes[:700]],
+    ):
+        many = ORLPCA(**make).learn_many(form)
+        assert {k: str(v) for k, v in many.state().items()} == {k: str(v) for k, v in one.state().items()}
+    one.save(tmp_path / "m")
+    again = ORLPCA.from_state(one.state()).learn_many(holes[700:])
+    assert again.components_.tolist() == one.learn_many(holes[700:]).components_.tolist()
+    # A row without two of its cells is projected nearly as with them.
+    whole = X[np.abs(X).max(axis=1) < 4][0]
+    part = whole.copy()
+    part[[1, 5]] = np.nan
+    assert np.allclose(model.transform_one(part), model.transform_one(whole), atol=0.6)
+    with pytest.raises(BadValue, match="inf"):
+        model.learn_one(np.where(np.arange(8) == 3, np.inf, whole))
+    with pytest.raises(BadValue, match="nan"):
+        ORLPCA().learn_many(holes)
+
+
+@pytest.mark.parametrize(
     ("params", "rule"),
     [
         ({"n_components": 0}, "n_components must be a whole number >= 1"),
         ({"base": "pca"}, "base must be one of"),
         ({"trim": -0.1}, "trim must be a number in"),
         ({"batch_size": 1}, "batch_size must be a whole number >= 2"),
+        ({"missing": "zero"}, "missing must be one of"),
+        ({"missing": "pairwise"}, "base must be 'rc' with missing"),
         ({"window": None}, "window must be a whole number >= 1"),
     ],
 )

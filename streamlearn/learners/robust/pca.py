@@ -7,21 +7,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamlearn.contracts import FloatArray
+from streamlearn.contracts import FeatureName, FloatArray
 from streamlearn.errors import BadParameter
 from streamlearn.features.frames import series_like
 from streamlearn.kernels.robust_subspace import distances_to_subspace, project_rows
+from streamlearn.learners.batch import Rows, refuse_bad, rows_of_columns
 from streamlearn.learners.robust.blas import one_blas_thread
 from streamlearn.learners.robust.checks import checked_choice, checked_count, checked_trim
 from streamlearn.learners.robust.filters import WindowFilter
 from streamlearn.learners.robust.lts import MAD_TO_SIGMA
+from streamlearn.learners.robust.missing import fill_projections, pairwise_covariance, with_missing
 from streamlearn.learners.robust.projectors import ProjectorWindow
 from streamlearn.learners.robust.subspace import (
     Subspace,
     SubspaceFitter,
     cut_off,
-    orthogonal_distances,
     scores_and_distances,
+    top_eigenvectors,
 )
 from streamlearn.learners.robust.waiting import WaitingRows, clipped
 from streamlearn.learners.transformer import Transformer
@@ -45,6 +47,11 @@ class ORLPCA(Transformer):
         Share of the products that ``base="rc"`` drops. One half (the paper's) withstands most and costs good rows most.
     window : int
         Batches whose geometric median counts.
+    missing : {"refuse", "pairwise", "complete"}
+        NaN in rows. "pairwise" (``base="rc"`` only): each trimmed inner product over the rows that have both columns;
+        "complete": batches are fitted on their complete rows, and skipped where these are fewer than twice the
+        components. Scores and distances of incomplete rows come from the cells they have. Where columns are missing for
+        a reason, pairs mix populations.
     max_features : int
         Bound of the width.
 
@@ -72,6 +79,7 @@ class ORLPCA(Transformer):
         base: str = "lts",
         trim: float = 0.5,
         window: int = 50,
+        missing: str = "refuse",
         max_features: int = 2000,
     ) -> None:
         self.n_components = n_components
@@ -79,12 +87,16 @@ class ORLPCA(Transformer):
         self.base = base
         self.trim = trim
         self.window = window
+        self.missing = missing
         self.max_features = max_features
         checked_count(self.name, "n_components", n_components, 1)
         checked_count(self.name, "batch_size", batch_size, 2)
         checked_choice(self.name, "base", base, ("lts", "rc"))
         checked_trim(self.name, trim)
         checked_count(self.name, "window", window, 1)
+        checked_choice(self.name, "missing", missing, ("refuse", "pairwise", "complete"))
+        if missing == "pairwise" and base != "rc":
+            raise BadParameter(f"{self.name}: base must be 'rc' with missing='pairwise', got {base!r}")
         self._fitter = SubspaceFitter()
         self._waiting = WaitingRows(batch_size)
         self._means, self._projectors = WindowFilter(window), ProjectorWindow(window, n_components)
@@ -135,28 +147,62 @@ class ORLPCA(Transformer):
             start = stop
 
     def _errors(self, X: FloatArray, out: FloatArray) -> int:
-        mean, components = self._means.centre(), self._projectors.components()
-        scores = np.empty((len(X), self.n_components))
-        project_rows(X, mean, components, scores)
-        distances_to_subspace(X, mean, components, scores, out)
+        self._project(X, out)
         return -1
 
     def _transform(self, X: FloatArray) -> FloatArray:
+        return self._project(X, np.empty(len(X)))
+
+    def _project(self, X: FloatArray, off: FloatArray) -> FloatArray:
+        """Write the distances of rows from the subspace, and return their scores."""
+        mean, components = self._means.centre(), self._projectors.components()
         scores = np.empty((len(X), self.n_components))
-        project_rows(X, self._means.centre(), self._projectors.components(), scores)
+        project_rows(X, mean, components, scores)
+        distances_to_subspace(X, mean, components, scores, off)
+        if self.missing != "refuse":
+            fill_projections(X, mean, components, scores, off)
         return scores
 
+    def _rows(self, X: Any) -> Rows:
+        return super()._rows(X) if self.missing == "refuse" else self._rows_of(*with_missing(self.name, X))
+
+    def _rows_of(self, names: tuple[FeatureName, ...], values: FloatArray) -> Rows:
+        return rows_of_columns(self._features, names, values, missing=self.missing != "refuse")
+
+    def _one_row(self, x: Any) -> tuple[tuple[FeatureName, ...], FloatArray]:
+        return super()._one_row(x) if self.missing == "refuse" else with_missing(self.name, x)
+
+    def _known_many(self, X: Any) -> FloatArray:
+        return super()._known_many(X) if self.missing == "refuse" else self._known_rows(*with_missing(self.name, X))
+
+    def _known_rows(self, names: tuple[FeatureName, ...], values: FloatArray) -> FloatArray:
+        if self.missing == "refuse":
+            return super()._known_rows(names, values)
+        refuse_bad(self.name, names, np.where(np.isnan(values), 0.0, values))
+        self._features.refuse_other_kind(names)
+        return self._features.align(names, values)
+
     def _estimate(self, X: FloatArray) -> None:
+        if self.missing == "complete":
+            X = np.ascontiguousarray(X[~np.isnan(X).any(axis=1)])
+            if len(X) < 2 * self.n_components:
+                return
         found = self._fit(X)
         slot = self.n_batches_ % self.window
         with one_blas_thread():
             scores, off = scores_and_distances(X, found)
+            if self.missing == "pairwise":
+                fill_projections(X, found.mean, found.components, scores, off)
         self._cuts[slot] = cut_off(off)
         self._means.extend(found.mean.reshape(1, -1))
         scales = MAD_TO_SIGMA * np.median(np.abs(scores - np.median(scores, axis=0)), axis=0)
         self._projectors.push(found.components, scales)
 
     def _fit(self, X: FloatArray) -> Subspace:
+        if self.missing == "pairwise":
+            medians, sigma = pairwise_covariance(X, self.trim)
+            with one_blas_thread():
+                return Subspace(medians, top_eigenvectors(sigma, self.n_components))
         if self.base == "rc":
             return self._fitter.rc(X, self.n_components, self.trim)
         return self._fitter.lts(X, self.n_components)
@@ -178,9 +224,9 @@ class ORLPCA(Transformer):
         if not self.n_batches_:
             raise BadParameter(f"{self.name}: batch_size rows must be learned before distances, got fewer")
         scales = np.median(self._projectors.scales(), axis=0)
-        scores = self._transform(rows)
+        off = np.empty(len(rows))
+        scores = self._project(rows, off)
         scaled = np.divide(scores, scales, where=scales > 0.0, out=np.zeros_like(scores))
-        off = orthogonal_distances(rows, Subspace(self._means.centre(), self._projectors.components()))
         return np.sqrt(np.square(np.clip(scaled, -1e100, 1e100)).sum(axis=1)), off
 
     def outliers_many(self, X: Any) -> Any:
