@@ -81,3 +81,11 @@ def probabilities(F: FloatArray, rows: FloatArray, out: FloatArray) -> int:
     for i in range(rows.shape[0]):
         out[i] = _sigmoid(_score_row(F, V, rows[i]) * F[LLR] + F[PRIOR])
     return _first_bad(rows)
+
+
+@kernel
+def probability(F: FloatArray, row: FloatArray) -> float:
+    """Return P(class 1) of `row`, float64[1, n_features]; NaN where a value is NaN or infinite."""
+    if _first_bad(row) >= 0:
+        return math.nan
+    return _sigmoid(_score_row(F, _vectors(F), row[0]) * F[LLR] + F[PRIOR])

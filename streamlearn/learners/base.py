@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import Any, Self
 
@@ -71,6 +72,13 @@ class BinaryScorer(Learner):
         self, X_test: FloatArray, X_learn: FloatArray, codes: CodeArray, scores: FloatArray, probabilities: FloatArray
     ) -> int:
         """For each row: score and P(positive) of X_test[i] by the present model, then learn X_learn[i]."""
+
+    def _probability_one(self, row: FloatArray) -> float:
+        """Return P(positive) of float64[1, n_features], or NaN where a value is one or infinite.
+
+        For learners whose kernel can answer without an array to write to: passing and reading one takes 0.2 us.
+        """
+        return self._out.item() if self._probability(row, self._out) < 0 else math.nan
 
     def _score_memo(self, X: FloatArray, scores: FloatArray, probabilities: FloatArray, memo: FloatArray) -> int:
         """Forecast, and write what the learner wants back when the labels come: for those with a `memo_width`."""
@@ -297,7 +305,12 @@ class BinaryScorer(Learner):
 
         None as well before the first label was seen.
         """
-        p = self._one(x, self._probability)
+        row = self._features.row(x)
+        p = math.nan
+        if row is not None and not (self._needs_finite_rows and first_bad_row(row) >= 0):
+            p = self._probability_one(row)
+        if p != p:  # noqa: PLR0124 - math.isnan takes longer, and this is asked for each event
+            p = self._one(x, self._probability)
         cost = self.reject_cost
         if cost < 0.5 and (p if p >= 0.5 else 1.0 - p) < 1.0 - cost:
             return None

@@ -155,6 +155,9 @@ class AUCRO(PairRejecter):
     def _probability(self, X: FloatArray, out: FloatArray) -> int:
         return auc_score.probabilities(self._moments.F, X, out)
 
+    def _probability_one(self, row: FloatArray) -> float:
+        return auc_score.probability(self._moments.F, row)
+
     def _test_then_learn(
         self, X_test: FloatArray, X_learn: FloatArray, codes: CodeArray, scores: FloatArray, probabilities: FloatArray
     ) -> int:
