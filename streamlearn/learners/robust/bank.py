@@ -18,7 +18,8 @@ from streamlearn.kernels.robust_bank import (
     gather_start,
     scaled_row,
 )
-from streamlearn.learners.robust.lts import MAD_TO_SIGMA, LeastTrimmedSquaresFitter
+from streamlearn.learners.robust.lts import LeastTrimmedSquaresFitter
+from streamlearn.learners.robust.scaling import MAD_TO_SIGMA, median_and_deviation, scaled_targets, start_scaling
 
 HALF_LIVES = (4000.0, 1000.0, 250.0, 60.0, 20.0)
 N_UNBOUNDED = 2
@@ -196,37 +197,3 @@ class RobustBank:
             "targets": self._targets,
             "theta": self._theta,
         }
-
-
-def median_and_deviation(values: FloatArray) -> tuple[float, float]:
-    """Return the median and a robust standard deviation > 0: by the median deviation, else the plain one, else 1."""
-    middle = float(np.median(values))
-    off = np.abs(values - middle)
-    unit = MAD_TO_SIGMA * float(np.median(off))
-    if unit == 0.0:
-        largest = float(off.max())
-        unit = largest * float(np.sqrt(np.mean(np.square(off / largest)))) if largest > 0.0 else 1.0
-    return middle, unit
-
-
-def scaled_targets(y: FloatArray, middle: float, unit: float) -> FloatArray:
-    """Return the targets in robust standard deviations, gross ones clipped at 1e9 so that squares stay finite."""
-    scaled: FloatArray = np.clip(y - middle, -1e9 * unit, 1e9 * unit) / unit
-    return scaled
-
-
-def start_scaling(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return centre and scale of each column: median and median deviation, else the standard deviation, else 0.
-
-    Parameters
-    ----------
-    X : float64[n, p]
-
-    Returns
-    -------
-    centre, scale : float64[p]
-        A scale of 0 stands for a constant column.
-    """
-    pairs = [median_and_deviation(column) if column.min() < column.max() else (column[0], 0.0) for column in X.T]
-    both = np.array(pairs, dtype=np.float64).reshape(-1, 2)
-    return np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])

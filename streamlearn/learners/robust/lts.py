@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from streamlearn.contracts import FloatArray, IntArray
 from streamlearn.learners.robust.blas import one_blas_thread
+from streamlearn.learners.robust.scaling import MAD_TO_SIGMA
 from streamlearn.learners.robust.trimmed import TrimmedCovariance, trimmed_products
 
 START_TRIM = 0.4
@@ -23,7 +24,6 @@ RIDGE = 0.1
 _INTERCEPT_RIDGE = 1e-9
 _FIRST_STEPS, _LAST_STEPS, _TRIM_STEPS = 2, 8, 3
 _KEPT_SIGMAS = 2.5
-MAD_TO_SIGMA = 1.4826
 
 
 @dataclass(frozen=True, slots=True)

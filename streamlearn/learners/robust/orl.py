@@ -17,6 +17,7 @@ from streamlearn.learners.robust.batches import SUSPICIOUS
 from streamlearn.learners.robust.checks import checked_count
 from streamlearn.learners.robust.lts import LeastTrimmedSquaresFitter, thresholding
 from streamlearn.learners.robust.median import make_filter
+from streamlearn.learners.robust.scaling import median_and_deviation, scaled_targets, start_scaling
 from streamlearn.learners.robust.waiting import WaitingRows, clipped
 
 Estimate = Callable[[FloatArray, FloatArray], Any]
@@ -267,12 +268,6 @@ class _LeastTrimmed:
         self._fitter = LeastTrimmedSquaresFitter()
 
     def __call__(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        from streamlearn.learners.robust.bank import (  # noqa: PLC0415 - only what is asked for is loaded
-            median_and_deviation,
-            scaled_targets,
-            start_scaling,
-        )
-
         centre, scale = start_scaling(X)
         known = scale > 0.0
         Z = np.divide(X - centre, scale, where=known, out=np.zeros_like(X))

@@ -15,9 +15,9 @@ from streamlearn.learners.batch import Rows, refuse_bad, rows_of_columns
 from streamlearn.learners.robust.blas import one_blas_thread
 from streamlearn.learners.robust.checks import checked_choice, checked_count, checked_trim
 from streamlearn.learners.robust.filters import WindowFilter
-from streamlearn.learners.robust.lts import MAD_TO_SIGMA
 from streamlearn.learners.robust.missing import fill_projections, pairwise_covariance, with_missing
 from streamlearn.learners.robust.projectors import ProjectorWindow
+from streamlearn.learners.robust.scaling import MAD_TO_SIGMA
 from streamlearn.learners.robust.subspace import (
     Subspace,
     SubspaceFitter,

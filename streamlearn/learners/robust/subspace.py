@@ -13,7 +13,7 @@ from streamlearn.errors import BadParameter, BadShape
 from streamlearn.kernels.robust_subspace import distances_to_subspace, project_rows
 from streamlearn.learners.robust.blas import one_blas_thread
 from streamlearn.learners.robust.checks import checked_count, checked_trim
-from streamlearn.learners.robust.lts import MAD_TO_SIGMA
+from streamlearn.learners.robust.scaling import MAD_TO_SIGMA
 from streamlearn.learners.robust.trimmed import LARGEST, TrimmedCovariance, finite
 
 _STEPS = 30
