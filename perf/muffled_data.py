@@ -60,6 +60,9 @@ def _special(name: str) -> tuple[np.ndarray, np.ndarray]:
     if name == "a1a":
         (A, a), (B, b) = _libsvm("a1a", 123), _libsvm("a1a_test", 123)
         return np.vstack([A.toarray(), B.toarray()]), np.concatenate([a, b])
+    if name == "splice_letters":
+        frame, y = _csv("splice")
+        return _one_hot(frame), y
     if name == "digits":
         X, y = load_digits(return_X_y=True)
         return X, np.where(y >= 5, 1.0, -1.0)
@@ -74,7 +77,7 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return X float64[n, m] and y float64[n] in {1, -1}, rows in the order of the file."""
     if name in LIBSVM_WIDTHS:
         X, y = _sparse(name)
-    elif name in ("a1a", "digits", "covtype"):
+    elif name in ("a1a", "digits", "splice_letters", "covtype"):
         X, y = _special(name)
     else:
         frame, y = _csv(name, (lambda v: v <= 13) if name == "letter" else (lambda v: v == 1))

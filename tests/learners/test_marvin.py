@@ -112,7 +112,7 @@ def test_the_published_form_ranks_better_than_chance_and_specialists_help_it(n_u
 def test_stages_are_votes_of_their_own():
     X, y = stream(7)
     labels = [int(v) for v in y[:150]] + [None] * 500
-    model = MarvinD(n_trees=10, n_stages=1, members="logistic").fit(X[:650], labels)
+    model = MarvinD(n_trees=10, n_stages=1, members="logistic", unlabelled_members="off").fit(X[:650], labels)
     assert model.vote_names == ("stage 1", "stage 1, scale 1", "stage 1, scale 2", "stage 1, scale 3", "logistic")
     assert model.votes_many(X) @ model.vote_weights == pytest.approx(model.score_many(X), abs=1e-12)
     assert model.error_bound() <= 0.5

@@ -181,3 +181,25 @@ def least_squares_tree(X, y, w, least):
 
     grow(list(range(len(X))))
     return means
+
+
+def nearest(q, points, k=8, skip=None):
+    """Indices and squared distances of the k nearest points, ties by index."""
+    found = sorted((sum((a - b) ** 2 for a, b in zip(q, p, strict=True)), i) for i, p in enumerate(points) if i != skip)
+    return [i for _, i in found[:k]], [d for d, _ in found[:k]]
+
+
+def spread(near, weights, sources, keep, steps):
+    """x <- keep S x + sources with S = D^-1/2 (W + W') D^-1/2 as a full matrix."""
+    n = len(near)
+    W = np.zeros((n, n))
+    for i in range(n):
+        for j, w in zip(near[i], weights[i], strict=True):
+            W[i, j] += w
+            W[j, i] += w
+    d = W.sum(axis=1)
+    S = W / np.sqrt(np.outer(d, d))
+    x = np.array(sources, dtype=float)
+    for _ in range(steps):
+        x = keep * S @ x + sources
+    return x

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from streamlearn.contracts import Label
+from streamlearn.errors import BadParameter
+from streamlearn.kernels.embed import N_NEIGHBOURS
 from streamlearn.learners.muffled.members import MEMBERS, checked_members, scaled_forest
-from streamlearn.learners.muffled.model import Model
+from streamlearn.learners.muffled.model import Voting
 from streamlearn.learners.muffled.paper import fit_hedgemower
 from streamlearn.learners.muffled.rectified import Maker, Pool, fit_pool
 from streamlearn.learners.muffled.sample import Sample
 from streamlearn.learners.muffled.stream import MuffledScorer
+from streamlearn.learners.muffled.unlabelled import LEAST_UNLABELLED, MOST_LABELLED
 
 
 class PoolScorer(MuffledScorer):
     """Base of the learners that start from a pool of whole classifiers."""
 
     members: str | None
+    unlabelled_members: str
+    conservative: bool
 
     def __init__(self) -> None:
         self._makers = self._chosen(checked_members(self.name, self.members))
@@ -23,8 +28,29 @@ class PoolScorer(MuffledScorer):
     def _chosen(self, names: tuple[str, ...]) -> tuple[Maker, ...]:
         return tuple(MEMBERS[name] for name in names)
 
+    def _check(self) -> None:
+        super()._check()
+        if self.unlabelled_members not in ("auto", "on", "off"):
+            raise BadParameter(
+                f"{self.name}: unlabelled_members must be 'auto', 'on' or 'off', got {self.unlabelled_members!r}"
+            )
+        if not isinstance(self.conservative, bool):
+            raise BadParameter(f"{self.name}: conservative must be True or False, got {self.conservative!r}")
+
     def _pool(self, sample: Sample) -> Pool:
-        return fit_pool(sample, self._makers, self.n_trees, self.tau, self.potential)
+        n, n_unlabelled = len(sample.y), len(sample.unlabelled)
+        worth = n_unlabelled >= LEAST_UNLABELLED and n <= MOST_LABELLED
+        possible = n_unlabelled > N_NEIGHBOURS and sample.unlabelled.shape[1] > 0
+        embedded = possible and (self.unlabelled_members == "on" or (self.unlabelled_members == "auto" and worth))
+        return fit_pool(
+            sample,
+            self._makers,
+            self.n_trees,
+            self.tau,
+            self.potential,
+            embedded=embedded,
+            conservative=self.conservative,
+        )
 
 
 class HedgeMower1(PoolScorer):
@@ -53,6 +79,12 @@ class HedgeMower1(PoolScorer):
         (rectified).
     n_trees : int
         Of each forest, and at most so many boosted ones (up to 100).
+    unlabelled_members : str
+        "auto" (default): four further members are learned on the reservoir where it holds at least 300 events and the
+        buffer at most 500 labels; "on", "off" (rectified). With few labels they raise the AUC on text, sequences and
+        sensor streams.
+    conservative : bool
+        Those have no share in the anchor and come in on evidence alone.
     tau : float
         Strength of the ridge towards the equal vote, in labels (rectified).
     potential : str
@@ -95,6 +127,8 @@ class HedgeMower1(PoolScorer):
         estimator: str = "rectified",
         members: str | None = None,
         n_trees: int = 100,
+        unlabelled_members: str = "auto",
+        conservative: bool = False,
         tau: float = 30.0,
         potential: str = "square",
         failure_prob: float = 0.01,
@@ -111,6 +145,8 @@ class HedgeMower1(PoolScorer):
         self.estimator = estimator
         self.members = members
         self.n_trees = n_trees
+        self.unlabelled_members = unlabelled_members
+        self.conservative = conservative
         self.tau = tau
         self.potential = potential
         self.failure_prob = failure_prob
@@ -125,7 +161,7 @@ class HedgeMower1(PoolScorer):
         self.reject_cost = reject_cost
         super().__init__()
 
-    def _fit(self, sample: Sample) -> Model:
+    def _fit(self, sample: Sample) -> Voting:
         if self.estimator == "paper":
             return fit_hedgemower(sample, self.n_trees, self.failure_prob, nodes=False)
         return self._pool(sample).model(sample)
@@ -140,9 +176,9 @@ class HedgeMower(HedgeMower1):
 
     Parameters
     ----------
-    estimator, members, n_trees, tau, potential, failure_prob, labelled_buffer, unlabelled_buffer, reservoir
+    estimator, members, n_trees, unlabelled_members, conservative, tau, potential, failure_prob
         As for `HedgeMower1`.
-    refit_every, refit_share, seed, max_features, positive, reject_cost
+    labelled_buffer, unlabelled_buffer, reservoir, refit_every, refit_share, seed, max_features, positive, reject_cost
         As for `HedgeMower1`.
 
     Examples
@@ -159,7 +195,7 @@ class HedgeMower(HedgeMower1):
     def _chosen(self, names: tuple[str, ...]) -> tuple[Maker, ...]:
         return tuple(scaled_forest if name == "forest" else MEMBERS[name] for name in names)
 
-    def _fit(self, sample: Sample) -> Model:
+    def _fit(self, sample: Sample) -> Voting:
         if self.estimator == "paper":
             return fit_hedgemower(sample, self.n_trees, self.failure_prob, nodes=True)
         return self._pool(sample).model(sample)

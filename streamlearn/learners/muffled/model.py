@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,30 @@ from streamlearn.learners.muffled.trees import Trees
 
 _ROWS_AT_ONCE = 4096
 _NO_KEY = 2147483647
+
+
+class Voting(Protocol):
+    """What a learner asks of a model: names and weights of its votes, scores, arrays."""
+
+    names: tuple[str, ...]
+    evidence: FloatArray
+
+    @property
+    def weights(self) -> FloatArray:
+        """What each vote weighs: float64[n_votes]."""
+        ...
+
+    def score(self, X: FloatArray, out: FloatArray) -> FloatArray:
+        """Write the scores of rows into out[n_rows]; return the votes, float64[n_rows, n_votes]."""
+        ...
+
+    def widened(self, n_features: int) -> Voting:
+        """Return the same model for rows with more features, which count for nothing."""
+        ...
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of the model by name."""
+        ...
 
 
 class Model:

@@ -10,12 +10,16 @@ import numpy as np
 from streamlearn.contracts import FloatArray
 from streamlearn.learners.muffled.combine import muffle
 from streamlearn.learners.muffled.members import Member
-from streamlearn.learners.muffled.model import Model
+from streamlearn.learners.muffled.model import Model, Voting
 from streamlearn.learners.muffled.sample import Sample
 from streamlearn.learners.muffled.trees import Trees
+from streamlearn.learners.muffled.unlabelled import NAMES, Embedded, Layered, fit_embedded
 
 FEW_UNLABELLED = 100
 """Below so many unlabelled rows the labelled ones, with the votes made without their labels, stand in beside them."""
+
+ON_UNLABELLED = 0.25
+"""Share of the members learned on unlabelled rows in the anchor."""
 
 Maker = Callable[[Sample, int], Member]
 
@@ -27,8 +31,10 @@ class Pool:
     Attributes
     ----------
     trees, linear : tuples of Member
+    extra : Embedded or None
+        Members learned on unlabelled rows.
     weights : float64[n_votes]
-        Those of the trees first.
+        Trees, linear members, extra ones.
     H : float64[n_labelled, n_votes]
         Votes without a row's own label.
     F : float64[n_unlabelled, n_votes]
@@ -37,6 +43,7 @@ class Pool:
 
     trees: tuple[Member, ...]
     linear: tuple[Member, ...]
+    extra: Embedded | None
     weights: FloatArray
     H: FloatArray
     F: FloatArray
@@ -51,14 +58,19 @@ class Pool:
         sample: Sample,
         stages: Sequence[tuple[Sequence[str], Trees, FloatArray]] = (),
         held_out: Sequence[FloatArray] = (),
-    ) -> Model:
+    ) -> Voting:
         """Return the model of this pool, with further trees behind its own and what these voted on labelled rows."""
-        model = assemble(sample, self.trees, self.linear, self.weights, stages)
-        n_lines = len(self.linear)
-        H = np.hstack([self.H[:, : self.H.shape[1] - n_lines], *held_out, self.H[:, self.H.shape[1] - n_lines :]])
-        model.evidence[0] = len(sample.y)
-        model.evidence[1:] = np.clip(H, -1.0, 1.0).T @ sample.y / len(sample.y)
-        return model
+        n_more = 0 if self.extra is None else len(NAMES)
+        n_base = len(self.weights) - n_more
+        n_trees = n_base - len(self.linear)
+        model = assemble(sample, self.trees, self.linear, self.weights[:n_base], stages)
+        H = np.hstack([self.H[:, :n_trees], *held_out, self.H[:, n_trees:]])
+        evidence = np.concatenate([[len(sample.y)], np.clip(H, -1.0, 1.0).T @ sample.y / len(sample.y)])
+        if self.extra is None:
+            model.evidence = evidence
+            return model
+        self.extra.weights[:] = self.weights[n_base:]
+        return Layered(model, self.extra, evidence)
 
 
 def assemble(
@@ -83,7 +95,16 @@ def assemble(
     return Model.of(sample.affine, [*grouped, *stages], lines)
 
 
-def fit_pool(sample: Sample, makers: Sequence[Maker], n_trees: int, tau: float, potential: str) -> Pool:
+def fit_pool(
+    sample: Sample,
+    makers: Sequence[Maker],
+    n_trees: int,
+    tau: float,
+    potential: str,
+    *,
+    embedded: bool = False,
+    conservative: bool = False,
+) -> Pool:
     """Fit the members and find the weights of their votes.
 
     Parameters
@@ -93,6 +114,10 @@ def fit_pool(sample: Sample, makers: Sequence[Maker], n_trees: int, tau: float, 
     n_trees : int
     tau, potential
         As in `muffle`.
+    embedded : bool
+        With the members that are learned on unlabelled rows.
+    conservative : bool
+        These have no share in the anchor and come in on evidence alone.
     """
     members = [make(sample, n_trees) for make in makers]
     trees = tuple(member for member in members if isinstance(member.part, Trees))
@@ -100,8 +125,14 @@ def fit_pool(sample: Sample, makers: Sequence[Maker], n_trees: int, tau: float, 
     H = np.hstack([member.held_out for member in (*trees, *linear)])
     blank = assemble(sample, trees, linear, np.zeros(H.shape[1]))
     F = blank.score(sample.unlabelled, np.empty(len(sample.unlabelled)))
-    found = muffle(H, sample.y, with_labelled(F, H), tau=tau, potential=potential)
-    return Pool(trees, linear, found.weights, H, F)
+    anchor = np.full(H.shape[1], 1.0 / H.shape[1])
+    fitted = fit_embedded(sample) if embedded else None
+    if fitted is not None:
+        share = 0.0 if conservative else ON_UNLABELLED
+        anchor = np.concatenate([(1.0 - share) * anchor, np.full(len(NAMES), share / len(NAMES))])
+        H, F = np.hstack([H, fitted[1]]), np.hstack([F, fitted[0].votes(sample.unlabelled)])
+    found = muffle(H, sample.y, with_labelled(F, H), tau=tau, potential=potential, anchor=anchor)
+    return Pool(trees, linear, None if fitted is None else fitted[0], found.weights, H, F)
 
 
 def with_labelled(unlabelled: FloatArray, held_out: FloatArray) -> FloatArray:

@@ -13,15 +13,17 @@ from streamlearn.errors import BadParameter, BadSnapshot
 from streamlearn.kernels import muffled as kernels
 from streamlearn.learners.base import BinaryScorer, checked_reject_cost
 from streamlearn.learners.learner import fitting
-from streamlearn.learners.muffled.model import ARRAYS, Model
+from streamlearn.learners.muffled.model import Voting
 from streamlearn.learners.muffled.potentials import checked_potential
 from streamlearn.learners.muffled.sample import Sample, derived_seed
 from streamlearn.learners.muffled.slack import certified_error
+from streamlearn.learners.muffled.unlabelled import model_from_arrays
 from streamlearn.learners.muffled.wilson import wilson_lower_bound
 
 _RESERVOIRS = {"uniform": kernels.UNIFORM, "biased": kernels.BIASED, "sliding": kernels.SLIDING}
 _NEVER = 2**62
 _FIRST_ROOM = 64
+_MODEL = "model_"
 
 
 class MuffledScorer(BinaryScorer):
@@ -55,7 +57,7 @@ class MuffledScorer(BinaryScorer):
         self._labelled = np.zeros((0, 0))
         self._codes = np.zeros(0, dtype=np.int8)
         self._unlabelled = np.zeros((0, 0))
-        self._model: Model | None = None
+        self._model: Voting | None = None
         super().__init__()
 
     def _check(self) -> None:
@@ -76,7 +78,7 @@ class MuffledScorer(BinaryScorer):
                 raise BadParameter(f"{self.name}: {name} must be in [{low:g}, {high:g}), got {value!r}")
 
     @abstractmethod
-    def _fit(self, sample: Sample) -> Model:
+    def _fit(self, sample: Sample) -> Voting:
         """Return the model of one refit."""
 
     # Refits
@@ -273,7 +275,7 @@ class MuffledScorer(BinaryScorer):
             "unlabelled": self._unlabelled[: self._n_unlabelled],
         }
         if self._model is not None:
-            arrays |= {f"model_{name}": array for name, array in self._model.arrays().items()}
+            arrays |= {_MODEL + name: array for name, array in self._model.arrays().items()}
         return arrays
 
     def _set_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
@@ -288,8 +290,8 @@ class MuffledScorer(BinaryScorer):
         if (self._counters[[kernels.POSITIVE, kernels.NEGATIVE]] != [positive, len(self._codes) - positive]).any():
             raise BadSnapshot(f"{self.name}: the labels of the saved state do not fit its counters")
         if self._votes is not None:
-            parts = {name: arrays[f"model_{name}"] for name in ARRAYS if f"model_{name}" in arrays}
-            self._model = Model.from_arrays(self.name, parts, self._votes, m)
+            parts = {name[len(_MODEL) :]: array for name, array in arrays.items() if name.startswith(_MODEL)}
+            self._model = model_from_arrays(self.name, parts, self._votes, m)
 
     def _numbers(self) -> Document:
         return {} if self._model is None else {"votes": list(self._model.names)}

@@ -1,0 +1,181 @@
+"""Members learned on unlabelled rows: principal scores of a row, kernel votes, votes of neighbours."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from streamlearn.contracts import FloatArray, IntArray
+from streamlearn.kernels.jit import kernel
+
+N_NEIGHBOURS = 8
+TEXT_NORM = 3.0
+_CENTRE, _SPREAD, _MEAN_OF, _SD_OF = 0, 1, 2, 3
+_CLIP = 8.0
+
+
+@kernel
+def embed(X: FloatArray, affine: FloatArray, text: bool, axes: FloatArray, offset: FloatArray, out: FloatArray) -> None:
+    """Write the principal scores of rows.
+
+    Parameters
+    ----------
+    X : float64[n_rows, n_features]
+    affine : float64[4, n_features]
+        Centre, spread, mean and sd: rows are standardised and clipped.
+    text : bool
+        Scale rows to length 3 instead, unchanged otherwise: words that are absent stay 0.
+    axes : float64[n_features, n_scores]
+    offset : float64[n_scores]
+        Scores of the mean row, subtracted.
+    out : float64[n_rows, n_scores]
+        Written.
+    """
+    k = axes.shape[1]
+    for i in range(X.shape[0]):
+        for c in range(k):
+            out[i, c] = -offset[c]
+        length = 0.0
+        if text:
+            largest = 0.0
+            for j in range(X.shape[1]):
+                largest = max(largest, abs(X[i, j]))
+            if largest > 0.0:
+                for j in range(X.shape[1]):
+                    length += (X[i, j] / largest) ** 2
+                length = largest * math.sqrt(length)
+        for j in range(X.shape[1]):
+            if text:
+                v = TEXT_NORM * (X[i, j] / length) if length > 0.0 else 0.0
+            else:
+                v = ((X[i, j] - affine[_CENTRE, j]) / affine[_SPREAD, j] - affine[_MEAN_OF, j]) / affine[_SD_OF, j]
+                v = min(max(v, -_CLIP), _CLIP)
+            if v != 0.0:
+                for c in range(k):
+                    out[i, c] += v * axes[j, c]
+
+
+@kernel
+def _distance(a: FloatArray, b: FloatArray) -> float:
+    total = 0.0
+    for c in range(len(a)):
+        total += (a[c] - b[c]) ** 2
+    return total
+
+
+@kernel
+def landmark_votes(
+    Q: FloatArray, landmarks: FloatArray, alpha: FloatArray, bias: float, gamma: float, column: int, out: FloatArray
+) -> None:
+    """Write tanh(t / 2) for t = bias + sum alpha_l exp(-gamma |q - l|^2).
+
+    Parameters
+    ----------
+    Q : float64[n_rows, n_scores]
+    landmarks : float64[n_landmarks, n_scores]
+    alpha : float64[n_landmarks]
+    bias, gamma : float
+    column : int
+        Written column of `out`.
+    out : float64[n_rows, n_votes]
+    """
+    for i in range(Q.shape[0]):
+        t = bias
+        for s in range(landmarks.shape[0]):
+            t += alpha[s] * math.exp(-gamma * _distance(Q[i], landmarks[s]))
+        out[i, column] = math.tanh(0.5 * t)
+
+
+@kernel
+def nearest(Q: FloatArray, points: FloatArray, skip_own: bool, near: IntArray, squares: FloatArray) -> None:
+    """Write the eight nearest points of each row, nearest first, ties by index.
+
+    Parameters
+    ----------
+    Q : float64[n_rows, n_scores]
+    points : float64[n_points, n_scores]
+        At least eight, nine with `skip_own`.
+    skip_own : bool
+        Row i is point i and not its own neighbour.
+    near : int64[n_rows, 8]
+        Written.
+    squares : float64[n_rows, 8]
+        Squared distances; written.
+    """
+    for i in range(Q.shape[0]):
+        for c in range(N_NEIGHBOURS):
+            squares[i, c] = np.inf
+            near[i, c] = 0
+        for p in range(points.shape[0]):
+            if skip_own and p == i:
+                continue
+            d = _distance(Q[i], points[p])
+            if d < squares[i, N_NEIGHBOURS - 1]:
+                c = N_NEIGHBOURS - 1
+                while c > 0 and squares[i, c - 1] > d:
+                    squares[i, c] = squares[i, c - 1]
+                    near[i, c] = near[i, c - 1]
+                    c -= 1
+                squares[i, c] = d
+                near[i, c] = p
+
+
+@kernel
+def neighbour_votes(
+    near: IntArray, squares: FloatArray, values: FloatArray, gamma: float, column: int, out: FloatArray
+) -> None:
+    """Write the mean value of the neighbours, nearer ones weighing more, clipped to [-1, 1].
+
+    Parameters
+    ----------
+    near, squares : int64[n_rows, 8], float64[n_rows, 8]
+        As `nearest` writes them.
+    values : float64[n_points]
+    gamma : float
+        Weights are exp(-gamma (d^2 - d_nearest^2)): never all 0, however far the row.
+    column : int
+    out : float64[n_rows, n_votes]
+        Its column is written.
+    """
+    for i in range(near.shape[0]):
+        total, weight = 0.0, 0.0
+        for c in range(N_NEIGHBOURS):
+            w = math.exp(-gamma * (squares[i, c] - squares[i, 0]))
+            total += w * values[near[i, c]]
+            weight += w
+        out[i, column] = min(max(total / weight, -1.0), 1.0)
+
+
+@kernel
+def spread(
+    near: IntArray, edges: FloatArray, sources: FloatArray, keep: float, n_steps: int, x: FloatArray, y: FloatArray
+) -> None:
+    """Spread sources over a graph: x <- keep S x + sources, S symmetric (Zhou et al. 2004).
+
+    Parameters
+    ----------
+    near : int64[n_points, 8]
+    edges : float64[n_points, 8]
+        Half of the normalised weight of each edge, which counts in both directions.
+    sources : float64[n_points]
+    keep : float
+    n_steps : int
+    x : float64[n_points]
+        Written.
+    y : float64[n_points]
+        Scratch.
+    """
+    n = len(sources)
+    for i in range(n):
+        x[i] = sources[i]
+    for _ in range(n_steps):
+        for i in range(n):
+            y[i] = 0.0
+        for i in range(n):
+            for c in range(N_NEIGHBOURS):
+                j = near[i, c]
+                y[i] += edges[i, c] * x[j]
+                y[j] += edges[i, c] * x[i]
+        for i in range(n):
+            x[i] = keep * y[i] + sources[i]

@@ -1,0 +1,306 @@
+"""Members learned on unlabelled rows: where few labels are spread over many events, these tell what goes together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamlearn.contracts import FloatArray, IntArray
+from streamlearn.errors import BadSnapshot
+from streamlearn.kernels import embed as kernels
+from streamlearn.kernels.forest import LINEAR_CLIP
+from streamlearn.learners.muffled.embedding import Embedding
+from streamlearn.learners.muffled.logistic import fit_logistic
+from streamlearn.learners.muffled.model import ARRAYS, Model, Voting
+from streamlearn.learners.muffled.sample import N_FOLDS, Sample, ordered
+from streamlearn.learners.muffled.trees import Ranked
+
+NAMES = ("scores", "score trees", "landmarks", "neighbours")
+LEAST_UNLABELLED = 300
+MOST_LABELLED = 500
+"""Members learned on unlabelled rows are worth their time from so many of these and up to so many labels."""
+
+_LOGISTIC_SCORES, _TREE_SCORES = 10, 20
+_TREES = 80
+_LANDMARKS = 300
+_BANDWIDTH_NEIGHBOUR = 20
+_LEAST_EIGENVALUE = 1e-3
+_FLOOR = 0.01
+_STEPS, _KEEP = 60, 0.99
+_RMS = 2.5
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """The four members and what they need of a row.
+
+    Attributes
+    ----------
+    embedding : Embedding
+    model : Model
+        On scores: the trees, then the logistic regression.
+    landmarks : float64[n_landmarks, n_scores]
+    alpha : float64[n_landmarks]
+    points : float64[n_points, n_scores]
+        Half-whitened unlabelled rows.
+    values : float64[n_points]
+        What was spread to them.
+    numbers : float64[3]
+        Bias of the landmarks' vote, gamma of landmarks and of neighbours.
+    weights : float64[4]
+        In the order of `NAMES`.
+    """
+
+    embedding: Embedding
+    model: Model
+    landmarks: FloatArray
+    alpha: FloatArray
+    points: FloatArray
+    values: FloatArray
+    numbers: FloatArray
+    weights: FloatArray
+
+    def votes(self, X: FloatArray) -> FloatArray:
+        """Return float64[n_rows, 4]."""
+        scores = self.embedding.scores(X)
+        out = np.empty((len(X), len(NAMES)))
+        out[:, [1, 0]] = self.model.score(scores, np.empty(len(X)))
+        Q = scores * self.embedding.whitening
+        bias, gamma, near_gamma = self.numbers.tolist()
+        kernels.landmark_votes(Q, self.landmarks, self.alpha, bias, gamma, 2, out)
+        near, squares = neighbours(Q, self.points)
+        kernels.neighbour_votes(near, squares, self.values, near_gamma, 3, out)
+        return out
+
+    def add_score(self, votes: FloatArray, out: FloatArray) -> None:
+        """Add the weighted votes to out[n_rows], one after the other: for one row as for many."""
+        for c, weight in enumerate(self.weights.tolist()):
+            out += weight * votes[:, c]
+
+    def widened(self, n_features: int) -> Embedded:
+        """Return the same members for rows with more features, which count for nothing."""
+        e = self.embedding
+        more = n_features - e.affine.shape[1]
+        new = np.zeros((4, more))
+        new[[1, 3]] = 1.0
+        axes = np.vstack([e.axes, np.zeros((more, e.axes.shape[1]))])
+        return replace(self, embedding=replace(e, affine=np.hstack([e.affine, new]), axes=axes))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays by name."""
+        e = self.embedding
+        own = {
+            "axes": e.axes,
+            "offset": e.offset,
+            "sd": e.sd,
+            "text": np.array([int(e.text)], dtype=np.int64),
+            **{name: getattr(self, name) for name in _OWN},
+        }
+        return own | {f"model_{name}": array for name, array in self.model.arrays().items()}
+
+    @classmethod
+    def from_arrays(cls, who: str, arrays: dict[str, NDArray[Any]], affine: FloatArray) -> Embedded:
+        """Return what `arrays` gave, with the affine map of the base model.
+
+        Raises
+        ------
+        BadSnapshot
+        """
+        inner = {name: arrays[f"model_{name}"] for name in ARRAYS if f"model_{name}" in arrays}
+        try:
+            found = {name: arrays[name] for name in ("axes", "offset", "sd", *_OWN)}
+            text = bool(arrays["text"][0])
+        except (KeyError, IndexError) as error:
+            raise BadSnapshot(f"{who}: the saved state has no array {error}") from None
+        k = found["sd"].shape[0] if found["sd"].ndim == 1 else 0
+        p, s = len(found["points"]), len(found["landmarks"])
+        shapes = {
+            "axes": (affine.shape[1], k),
+            "offset": (k,),
+            "sd": (k,),
+            "landmarks": (s, k),
+            "alpha": (s,),
+            "points": (p, k),
+            "values": (p,),
+            "numbers": (3,),
+            "weights": (4,),
+        }
+        bad = [name for name, shape in shapes.items() if found[name].shape != shape or found[name].dtype != np.float64]
+        if bad or k == 0 or p <= kernels.N_NEIGHBOURS or not (found["sd"] > 0).all():
+            raise BadSnapshot(f"{who}: the members learned on unlabelled rows do not fit together: {bad}")
+        embedding = Embedding(affine, text, found["axes"], found["offset"], found["sd"])
+        model = Model.from_arrays(who, inner, NAMES[1::-1], k)
+        return cls(embedding, model, *(found[name] for name in _OWN))
+
+
+_OWN = ("landmarks", "alpha", "points", "values", "numbers", "weights")
+
+
+def neighbours(Q: FloatArray, points: FloatArray, *, own: bool = False) -> tuple[IntArray, FloatArray]:
+    """Return the eight nearest points of each row and their squared distances."""
+    near, squares = np.empty((len(Q), 8), dtype=np.int64), np.empty((len(Q), 8))
+    kernels.nearest(Q, points, own, near, squares)
+    return near, squares
+
+
+def fit_embedded(sample: Sample) -> tuple[Embedded, FloatArray] | None:
+    """Fit the four members; return them and their votes on the labelled rows, made without a row's own label.
+
+    None where the unlabelled rows are all alike.
+    """
+    embedding = Embedding.of(sample)
+    if len(embedding.sd) == 0:
+        return None
+    scores, scores_u = embedding.scores(sample.labelled), embedding.scores(sample.unlabelled)
+    held_out = np.empty((len(sample.y), len(NAMES)))
+    model = _scores_model(sample, embedding, scores, held_out)
+    Q, Q_u = scores * embedding.whitening, scores_u * embedding.whitening
+    landmarks, alpha, bias, gamma = _fit_landmarks(sample, Q, Q_u, held_out)
+    values, near_gamma = _fit_neighbours(sample, Q, Q_u, held_out)
+    numbers = np.array([bias, gamma, near_gamma])
+    return Embedded(embedding, model, landmarks, alpha, Q_u, values, numbers, np.zeros(len(NAMES))), held_out
+
+
+def cross_fitted(sample: Sample, rows: FloatArray, C: float) -> tuple[float, FloatArray, FloatArray]:
+    """Return bias and weights of a logistic regression on rows, and its votes without each fold."""
+    held_out = np.empty(len(sample.y))
+    for fold in range(N_FOLDS):
+        inside = sample.folds != fold
+        bias, w = fit_logistic(rows[inside], sample.y[inside], C)
+        held_out[~inside] = np.tanh(0.5 * (rows[~inside] @ w + bias))
+    bias, w = fit_logistic(rows, sample.y, C)
+    return bias, w, held_out
+
+
+def _scores_model(sample: Sample, embedding: Embedding, scores: FloatArray, held_out: FloatArray) -> Model:
+    k = len(embedding.sd)
+    affine = np.ones((4, k))
+    affine[[0, 2]] = 0.0
+    affine[3] = embedding.sd
+    few = min(_LOGISTIC_SCORES, k)
+    z = np.clip(scores[:, :few] / embedding.sd[:few], -LINEAR_CLIP, LINEAR_CLIP)
+    bias, w, held_out[:, 0] = cross_fitted(sample, z, 0.3)
+    line = np.zeros(1 + 2 * k)
+    line[0], line[1 : 1 + few] = bias, w
+    first = np.ascontiguousarray(scores[:, :_TREE_SCORES], dtype=np.float32) + np.float32(0.0)
+    grown, used = Ranked.of(first).grow(
+        sample.y, sample.derived(901), n_trees=_TREES, share=0.0, least=2, random_thresholds=True
+    )
+    trees = grown.trees(grown.soft(sample.prior)[:, None])
+    held_out[:, 1] = trees.votes_without(ordered(first), used)[:, 0]
+    return Model.of(affine, [(NAMES[1:2], trees, np.zeros(1))], [(NAMES[0], line, 0.0)])
+
+
+def _squares(A: FloatArray, B: FloatArray) -> FloatArray:
+    return np.asarray(np.maximum(np.square(A).sum(axis=1)[:, None] + np.square(B).sum(axis=1) - 2.0 * (A @ B.T), 0.0))
+
+
+def _fit_landmarks(
+    sample: Sample, Q: FloatArray, Q_u: FloatArray, held_out: FloatArray
+) -> tuple[FloatArray, FloatArray, float, float]:
+    """Logistic regression on Nystroem features (Williams and Seeger 2001) of random landmarks."""
+    chosen = sample.generator(902).permutation(len(Q_u))[:_LANDMARKS]
+    landmarks = np.ascontiguousarray(Q_u[chosen])
+    between = _squares(landmarks, landmarks)
+    kth = np.sort(between, axis=1)[:, min(_BANDWIDTH_NEIGHBOUR, len(landmarks) - 1)]
+    # The floor matters: among duplicated rows the distance to the neighbour is 0.
+    gamma = 1.0 / (2.0 * max(float(np.median(kth)), _FLOOR * float(Q_u.var(axis=0).sum()), 1e-300))
+    eigenvalues, vectors = np.linalg.eigh(np.exp(-gamma * between))
+    kept = eigenvalues > _LEAST_EIGENVALUE * eigenvalues[-1]
+    root = vectors[:, kept] / np.sqrt(eigenvalues[kept])
+    features = np.exp(-gamma * _squares(Q, landmarks)) @ root
+    bias, w, held_out[:, 2] = cross_fitted(sample, features, 3.0)
+    return landmarks, root @ w, bias, gamma
+
+
+def _fit_neighbours(sample: Sample, Q: FloatArray, Q_u: FloatArray, held_out: FloatArray) -> tuple[FloatArray, float]:
+    """Labels spread over the graph of the eight nearest neighbours."""
+    near, squares = neighbours(Q_u, Q_u, own=True)
+    typical = float(np.median(np.sqrt(squares.mean(axis=1))))
+    floor = _FLOOR * float(Q_u.var(axis=0).sum())
+    gamma = 1.0 / (2.0 * max(typical * typical, floor, 1e-300))
+    edges = np.exp(-gamma * squares)
+    degree = edges.sum(axis=1) + np.bincount(near.ravel(), edges.ravel(), minlength=len(Q_u))
+    root = np.sqrt(np.maximum(degree, 1e-300))
+    # W = (E + E') / 2 up to a factor that the degrees cancel.
+    edges = edges / (root[:, None] * root[near])
+    to, to_squares = neighbours(Q, Q_u)
+    spread = _spreader(sample, near, edges, to)
+    for fold in range(N_FOLDS):
+        outside = sample.folds == fold
+        votes = np.empty((int(outside.sum()), 1))
+        kernels.neighbour_votes(to[outside], to_squares[outside], spread(~outside), gamma, 0, votes)
+        held_out[outside, 3] = votes[:, 0]
+    return spread(np.ones(len(Q), dtype=np.bool_)), gamma
+
+
+def _spreader(
+    sample: Sample, near: IntArray, edges: FloatArray, to: IntArray
+) -> Callable[[NDArray[np.bool_]], FloatArray]:
+    """Return the function from the labels that count to the values they spread."""
+    n = len(near)
+
+    def spread(inside: NDArray[np.bool_]) -> FloatArray:
+        y = sample.y[inside]
+        share = np.where(y > 0, 1.0 / max((y > 0).sum(), 1), -1.0 / max((y < 0).sum(), 1))
+        sources = np.bincount(to[inside].ravel(), np.repeat(share, to.shape[1]), minlength=n).astype(np.float64)
+        x = np.empty(n)
+        kernels.spread(near, edges, sources, _KEEP, _STEPS, x, np.empty(n))
+        rms = float(np.sqrt(np.square(x).mean()))
+        return np.asarray(np.clip(x / (_RMS * rms), -1.0, 1.0)) if rms > 0.0 else x
+
+    return spread
+
+
+class Layered:
+    """A model with members learned on unlabelled rows behind its own; used like a `Model`."""
+
+    def __init__(self, base: Model, extra: Embedded, evidence: FloatArray) -> None:
+        self.base = base
+        self.extra = extra
+        self.evidence = evidence
+        self.names = (*base.names, *NAMES)
+
+    @property
+    def weights(self) -> FloatArray:
+        """What each vote weighs: float64[n_votes]."""
+        return np.concatenate([self.base.weights, self.extra.weights])
+
+    def score(self, X: FloatArray, out: FloatArray) -> FloatArray:
+        """Write the scores of rows into out[n_rows]; return the votes."""
+        votes = self.base.score(X, out)
+        more = self.extra.votes(X)
+        self.extra.add_score(more, out)
+        return np.hstack([votes, more])
+
+    def widened(self, n_features: int) -> Layered:
+        """Return the same model for rows with more features, which count for nothing."""
+        return Layered(self.base.widened(n_features), self.extra.widened(n_features), self.evidence)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of the model by name."""
+        extra = {f"extra_{name}": array for name, array in self.extra.arrays().items()}
+        return self.base.arrays() | extra | {"extra_evidence": self.evidence}
+
+
+def model_from_arrays(who: str, arrays: dict[str, NDArray[Any]], names: Sequence[str], n_features: int) -> Voting:
+    """Return the model whose `arrays` these are, checked.
+
+    Raises
+    ------
+    BadSnapshot
+    """
+    if "extra_evidence" not in arrays:
+        return Model.from_arrays(who, arrays, names, n_features)
+    if tuple(names[-len(NAMES) :]) != NAMES:
+        raise BadSnapshot(f"{who}: the last votes of the saved state must be {NAMES}, got {tuple(names)}")
+    base = Model.from_arrays(who, arrays, names[: -len(NAMES)], n_features)
+    extra = {name.removeprefix("extra_"): array for name, array in arrays.items() if name.startswith("extra_")}
+    evidence = extra.pop("evidence")
+    if evidence.dtype != np.float64 or evidence.shape != (1 + len(names),):
+        raise BadSnapshot(f"{who}: the evidence of the saved state must be float64[{1 + len(names)}]")
+    return Layered(base, Embedded.from_arrays(who, extra, base.affine), evidence)
