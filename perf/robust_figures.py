@@ -78,10 +78,30 @@ def regression(options: argparse.Namespace) -> None:
             }
             for name, value in found.items():
                 lines.setdefault(name, []).append(float(np.linalg.norm(value - theta) / np.linalg.norm(theta)))
+            by_batch(np.array(robust), np.array(plain), theta, share, concentrated)
         kind = "concentrated" if concentrated else "uniform"
         title = f"regression, p={p}, b={size}, T={n_batches}, {kind}"
         table(title, [f"{share:.2f}" for share in options.shares], list(lines.items()))
         picture(f"regression_{kind}", title, options.shares, list(lines.items()), "share of outliers")
+
+
+def by_batch(robust: np.ndarray, plain: np.ndarray, theta: np.ndarray, share: float, concentrated: bool) -> None:
+    """Errors as the batches come in."""
+    at = sorted({max(len(robust) * k // 10, 1) for k in range(1, 11)})
+    forms = {"ORL, window": GeometricMedian(), "ORL, recursion": GeometricMedian(window=None)}
+    lines: dict[str, list[float]] = {}
+    done = 0
+    for stop in at:
+        values = {name: model.learn_many(robust[done:stop]).median_ for name, model in forms.items()}
+        values["average of robust"] = robust[:stop].mean(axis=0)
+        values["average of least squares"] = plain[:stop].mean(axis=0)
+        for name, value in values.items():
+            lines.setdefault(name, []).append(float(np.linalg.norm(value - theta) / np.linalg.norm(theta)))
+        done = stop
+    kind = "concentrated" if concentrated else "uniform"
+    title = f"regression by batch, share {share:.2f} {kind}"
+    table(title, [str(k) for k in at], list(lines.items()))
+    picture(f"by_batch_{kind}_{share:.2f}", title, at, list(lines.items()), "batches")
 
 
 def projector_error(components: np.ndarray, truth: np.ndarray) -> float:
