@@ -57,7 +57,7 @@ def main() -> None:
         auc = roc_auc_score(y_test, model.score_many(rows))
         print(f"{model.name:28} {one * 1e6:9.1f} us {many * 1e6:9.2f} us {refit:15.3f} s {auc:7.4f}", flush=True)
         print(
-            f"{'':28} times that forest: one event {forest_one / one:.0f}, many rows {forest_many / len(test) / many:.1f}, "
+            f"{'':28} times RF: one event {forest_one / one:.0f}, many rows {forest_many / len(test) / many:.1f}, "
             f"in thousands {forest_thousands / len(test) / thousands:.1f}"
         )
 

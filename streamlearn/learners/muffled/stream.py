@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from streamlearn.contracts import CodeArray, Document, FloatArray
 from streamlearn.errors import BadParameter, BadSnapshot
+from streamlearn.features.frames import from_one
 from streamlearn.kernels import muffled as kernels
 from streamlearn.learners.base import BinaryScorer, checked_reject_cost
 from streamlearn.learners.learner import fitting
+from streamlearn.learners.muffled.explain import Partition, partition
 from streamlearn.learners.muffled.model import Voting
 from streamlearn.learners.muffled.potentials import checked_potential
 from streamlearn.learners.muffled.sample import Sample, derived_seed
@@ -116,6 +118,24 @@ class MuffledScorer(BinaryScorer):
 
         self._outputs(X, keep)
         return votes[0]
+
+    def partition_one(self, x: Any, *, n_rules: int = 10) -> Partition:
+        """Take the score of one event apart: which members carry it, and which rules of their trees.
+
+        Parameters
+        ----------
+        x : mapping of name to number, or 1-D array
+        n_rules : int
+            How many rules to show, those of the largest parts.
+
+        Examples
+        --------
+        ``print(model.partition_one(x))`` is a table.
+        """
+        rows = self._known_rows(*from_one(self.name, x))
+        if self._model is None:
+            return Partition(self._prior(), (), ())
+        return partition(self._model, rows, self.feature_names, n_rules)
 
     def error_bound(self) -> float:
         """Return a bound of the expected error of the randomised forecast on events like the unlabelled ones.
