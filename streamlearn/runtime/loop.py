@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from streamlearn.contracts import Batch, IntArray, Position, PredictionRows, Rejected, Snapshot, Source, Tested
 from streamlearn.features.categories import Vectoriser
+from streamlearn.runtime.ahead import ReadAhead
 from streamlearn.runtime.checkpoint import Checkpoint, CheckpointFolder, check_same_job
 from streamlearn.runtime.crash import reach
 from streamlearn.runtime.dead_letters import DeadLetters
@@ -112,6 +113,10 @@ class _Due:
     def room(self, events: int) -> int | None:
         return None if self.every is None else self.events + self.every - events
 
+    def room_behind(self, events: int) -> int | None:
+        """Like `room`, but behind a checkpoint where one is due at `events`."""
+        return self.room(events) or self.every
+
     def is_due(self, events: int) -> bool:
         return self.room(events) == 0 or time.monotonic() - self.at_s >= self.every_s
 
@@ -138,6 +143,9 @@ class Loop:
         self._stop = stop
         self._watch = watch
         self._due = _Due(parts.every, parts.every_s)
+        # A source that is told of checkpoints is read between them by the same thread.
+        self._ahead = None if isinstance(parts.source, Commits) else ReadAhead(parts.source)
+        self._source: Source = self._ahead or parts.source
         self._outputs: list[Output] = [parts.dead_letters, *([parts.sink] if parts.sink is not None else [])]
 
     def run(self, *, fresh: bool = False) -> bool:
@@ -149,8 +157,9 @@ class Loop:
             self._start(fresh)
             ended = False
             while not ended and not self._stop.asked:
-                batch = self.parts.source.poll(self._room(), POLL_S)
+                batch = self._source.poll(self._room(self.events), POLL_S)
                 ended = batch is None
+                self._read_ahead(batch)
                 if batch is not None and (len(batch) or batch.rejected or batch.positions):
                     self._take(batch)
                     self._watch.moved(self)
@@ -184,9 +193,14 @@ class Loop:
                 self.parts.source.commit(tuple(self.positions.values()))
         self._due.saved(self.events)
 
-    def _room(self) -> int:
-        """Events to ask for: a batch, but not past the next checkpoint that is due by count."""
-        room = self._due.room(self.events)
+    def _read_ahead(self, batch: Batch | None) -> None:
+        """Begin to read what comes behind `batch`."""
+        if self._ahead is not None and batch is not None:
+            self._ahead.begin(self._room(self.events + len(batch) + len(batch.rejected)), POLL_S)
+
+    def _room(self, events: int) -> int:
+        """Events to ask for behind `events`: a batch, but not past the next checkpoint that is due by count."""
+        room = self._due.room_behind(events)
         return self.parts.batch_events if room is None else min(self.parts.batch_events, room)
 
     def _start(self, fresh: bool) -> None:
@@ -201,7 +215,7 @@ class Loop:
             self._watch.resumed(self.events)
         else:
             self._begin(fresh)
-        self.parts.source.seek(tuple(self.positions.values()))
+        self._source.seek(tuple(self.positions.values()))
         self._due.saved(self.events)
 
     def _begin(self, fresh: bool) -> None:
@@ -234,7 +248,7 @@ class Loop:
     def _close(self) -> None:
         for output in self._outputs:
             output.close()
-        self.parts.source.close()
+        self._source.close()
 
 
 def _bad_events(batch: Batch, screened: Screened) -> list[Rejected]:
