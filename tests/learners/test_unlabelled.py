@@ -169,6 +169,34 @@ def test_saved_members_that_do_not_fit_are_refused():
         HedgeMower1.from_state({k: v for k, v in state.items() if k != "array/model_extra_text"})
 
 
+def test_events_to_label_first_come_from_different_clouds():
+    X, _ = clusters(11, 600)
+    rng = np.random.default_rng(0)
+    model = HedgeMower1().learn_many(X)
+    before = model.state()
+    found = model.suggest_labels(8)
+    assert same(model.state(), before)
+    assert len(found) == 8
+    rows = np.array([[x[j] for j in range(6)] for x in found])
+    assert all((row == X).all(axis=1).any() for row in rows)
+
+    def cover(chosen):
+        return np.sqrt(((X[:, None] - chosen) ** 2).sum(axis=2).min(axis=1)).mean()
+
+    random = [cover(X[rng.permutation(600)[:8]]) for _ in range(50)]
+    assert cover(rows) < min(random)  # every event has a suggested one nearer than random ones are
+
+
+def test_few_or_equal_events_may_be_suggested_as_well():
+    assert HedgeMower1().suggest_labels(3) == []
+    model = HedgeMower1().learn_one({"a": 1.0})
+    assert model.suggest_labels(3) == [{"a": 1.0}]
+    model.learn_many([{"a": 1.0}] * 30)
+    assert len(model.suggest_labels(3)) == 1
+    with pytest.raises(BadParameter, match="k must be"):
+        model.suggest_labels(0)
+
+
 @pytest.mark.parametrize("params", [{"unlabelled_members": "sometimes"}, {"conservative": 1}])
 def test_wrong_parameters_are_refused(params):
     with pytest.raises(BadParameter, match=f"HedgeMower1: {next(iter(params))} must be"):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streamlearn.contracts import CodeArray, Document, FloatArray
+from streamlearn.contracts import CodeArray, Document, FeatureName, FloatArray
 from streamlearn.errors import BadParameter, BadSnapshot
 from streamlearn.features.frames import from_one
 from streamlearn.kernels import muffled as kernels
@@ -19,7 +19,7 @@ from streamlearn.learners.muffled.model import Voting
 from streamlearn.learners.muffled.potentials import checked_potential
 from streamlearn.learners.muffled.sample import Sample, derived_seed
 from streamlearn.learners.muffled.slack import certified_error
-from streamlearn.learners.muffled.unlabelled import model_from_arrays
+from streamlearn.learners.muffled.unlabelled import medoids, model_from_arrays
 from streamlearn.learners.muffled.wilson import wilson_lower_bound
 
 _RESERVOIRS = {"uniform": kernels.UNIFORM, "biased": kernels.BIASED, "sliding": kernels.SLIDING}
@@ -136,6 +136,28 @@ class MuffledScorer(BinaryScorer):
         if self._model is None:
             return Partition(self._prior(), (), ())
         return partition(self._model, rows, self.feature_names, n_rules)
+
+    def suggest_labels(self, k: int) -> list[dict[FeatureName, float]]:
+        """Return the events of the reservoir whose labels would teach most at the start, the most typical first.
+
+        Parameters
+        ----------
+        k : int
+            At most so many: medoids of clusters. Once there are labels, ask for random events instead.
+
+        Returns
+        -------
+        list of dict
+            Feature values by name.
+        """
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise BadParameter(f"{self.name}: k must be a whole number >= 1, got {k!r}")
+        sample = self._sample()
+        if len(sample.unlabelled) < 2 or self.n_features == 0:
+            chosen = sample.unlabelled[:k]
+        else:
+            chosen = sample.unlabelled[medoids(sample, k)]
+        return [dict(zip(self.feature_names, row.tolist(), strict=True)) for row in chosen]
 
     def error_bound(self) -> float:
         """Return a bound of the expected error of the randomised forecast on events like the unlabelled ones.

@@ -32,6 +32,7 @@ _LEAST_EIGENVALUE = 1e-3
 _FLOOR = 0.01
 _STEPS, _KEEP = 60, 0.99
 _RMS = 2.5
+_LLOYD_STEPS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,3 +305,29 @@ def model_from_arrays(who: str, arrays: dict[str, NDArray[Any]], names: Sequence
     if evidence.dtype != np.float64 or evidence.shape != (1 + len(names),):
         raise BadSnapshot(f"{who}: the evidence of the saved state must be float64[{1 + len(names)}]")
     return Layered(base, Embedded.from_arrays(who, extra, base.affine), evidence)
+
+
+def medoids(sample: Sample, k: int) -> IntArray:
+    """Return k unlabelled rows in the middle of as many clusters of the half-whitened scores: int64[<= k].
+
+    k-means++ starts (Arthur and Vassilvitskii 2007), Lloyd's steps, the row nearest to each centre; largest cluster
+    first. Labels of these are worth more than those of random rows.
+    """
+    embedding = Embedding.of(sample)
+    if len(embedding.sd) == 0:
+        return np.arange(min(k, 1))
+    Q = embedding.scores(sample.unlabelled) * embedding.whitening
+    generator = sample.generator(903)
+    centres = Q[[int(generator.integers(len(Q)))]]
+    nearest = _squares(Q, centres)[:, 0]
+    while len(centres) < k and nearest.max() > 0.0:
+        pick = int(np.searchsorted(np.cumsum(nearest), generator.random() * nearest.sum()))
+        centres = np.vstack([centres, Q[min(pick, len(Q) - 1)]])
+        nearest = np.minimum(nearest, _squares(Q, centres[-1:])[:, 0])
+    for _ in range(_LLOYD_STEPS):
+        own = _squares(Q, centres).argmin(axis=1)
+        centres = np.vstack([Q[own == c].mean(axis=0) if (own == c).any() else centres[c] for c in range(len(centres))])
+    squares = _squares(Q, centres)
+    sizes = np.bincount(squares.argmin(axis=1), minlength=len(centres))
+    found = squares.argmin(axis=0)[np.argsort(-sizes, kind="stable")]
+    return np.asarray(list(dict.fromkeys(found.tolist())), dtype=np.int64)
