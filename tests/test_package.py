@@ -68,7 +68,15 @@ def test_rooms_import_only_from_where_they_may(path):
 
 @pytest.mark.parametrize("path", [p for p in FILES if room_of(p) == "kernels"], ids=lambda p: p.name)
 def test_kernels_import_only_numpy_and_the_switches(path):
-    allowed = {"__future__", "numpy", "numpy.typing", "math", "typing", "streamlearn.contracts", "streamlearn.kernels.jit"}
+    allowed = {
+        "__future__",
+        "numpy",
+        "numpy.typing",
+        "math",
+        "typing",
+        "streamlearn.contracts",
+        "streamlearn.kernels.jit",
+    }
     extra = {"jit.py": {"numba", "collections.abc"}}.get(path.name, set())
     assert set(imports(path)) <= allowed | extra
 

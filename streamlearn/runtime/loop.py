@@ -21,6 +21,10 @@ from streamlearn.snapshot import below, nest
 POLL_S = 0.2
 """How long a poll may wait: the longest that a stop request or a timed checkpoint waits for a silent source."""
 
+FIRST_BATCH = 1024
+QUICK_S, SLOW_S = 0.05, 0.2
+"""A batch that took less or more than this is followed by a larger or a smaller one."""
+
 
 @runtime_checkable
 class Commits(Protocol):
@@ -85,6 +89,7 @@ class Parts:
     meaning : dict of str to str
         The keys of the job that give the state its meaning.
     batch_events : int
+        At most so many at a time.
     every, every_s
         Events and seconds between two checkpoints.
     """
@@ -124,6 +129,24 @@ class _Due:
         self.events, self.at_s = events, time.monotonic()
 
 
+class _Pace:
+    """How many events to take at a time.
+
+    Many where learning is quick, so that little time goes between batches, and few where it is slow, so that stop
+    requests and timed checkpoints do not wait for long. No result depends on it.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._least, self._most = min(FIRST_BATCH, most), most
+        self.events = self._least
+
+    def took(self, seconds: float) -> None:
+        if seconds < QUICK_S:
+            self.events = min(self._most, 2 * self.events)
+        elif seconds > SLOW_S:
+            self.events = max(self._least, self.events // 2)
+
+
 class Loop:
     """One job at work.
 
@@ -143,6 +166,7 @@ class Loop:
         self._stop = stop
         self._watch = watch
         self._due = _Due(parts.every, parts.every_s)
+        self._pace = _Pace(parts.batch_events)
         # A source that is told of checkpoints is read between them by the same thread.
         self._ahead = None if isinstance(parts.source, Commits) else ReadAhead(parts.source)
         self._source: Source = self._ahead or parts.source
@@ -170,6 +194,7 @@ class Loop:
             self._close()
 
     def _take(self, batch: Batch) -> None:
+        began = time.monotonic()
         names, values = self.parts.vectoriser.columns(batch)
         learned, screened = learn_together(self.parts.tracks, names, values, batch.labels)
         self.parts.dead_letters.take(_bad_events(batch, screened))
@@ -179,6 +204,7 @@ class Loop:
             self.parts.sink.write(_rows(batch, screened.good, learned[0].tested))
         self.events += len(batch) + len(batch.rejected)
         self.positions |= {position.partition: position for position in batch.positions}
+        self._pace.took(time.monotonic() - began)
         reach("after_write")
 
     def _checkpoint(self) -> None:
@@ -201,7 +227,7 @@ class Loop:
     def _room(self, events: int) -> int:
         """Events to ask for behind `events`: a batch, but not past the next checkpoint that is due by count."""
         room = self._due.room_behind(events)
-        return self.parts.batch_events if room is None else min(self.parts.batch_events, room)
+        return self._pace.events if room is None else min(self._pace.events, room)
 
     def _start(self, fresh: bool) -> None:
         folder = self.parts.checkpoints
