@@ -1,11 +1,12 @@
-"""Arithmetic of AdaptiveAUCRO's mixer: online Platt maps and stacks over a bank of memories, and a fixed share of them.
+"""Arithmetic of AdaptiveAUCRO's mixer: online Platt maps and stacks over five memories, and a fixed share of them.
 
-The mixer's state is one float64 arena::
+The mixer is one float64 arena::
 
-    counts of the classes [2] | shares [n_forecasters] | Platt maps [n_experts, 5] | stacks [3, dim + dim * dim]
+    class counts [2] | shares [9] | Platt maps [5, 5] | stacks [3, 6 + 21] | workspace
 
-with ``dim = n_experts + 1`` and ``n_forecasters = 1 + n_experts + 3``. A Platt map is ``b, a, H00, H01, H11``; a stack
-is its weights, then its curvature matrix H row by row.
+A Platt map is ``b, a, H00, H01, H11``; a stack is its weights, then the lower triangle of its curvature matrix H row by
+row. The sizes are constants, and parts are addressed by place, not as views: with sizes known to the compiler, and
+without the making of views, an event costs half.
 """
 
 from __future__ import annotations
@@ -17,8 +18,25 @@ import numpy as np
 from streamlearn.contracts import CodeArray, FloatArray
 from streamlearn.kernels.jit import kernel
 
+N_EXPERTS = 5
 N_STACKS = 3
+N_FORECASTERS = 1 + N_EXPERTS + N_STACKS
+DIM = 1 + N_EXPERTS
 PLATT = 5
+STACK = DIM + DIM * (DIM + 1) // 2
+# Where the parts begin. From Z on lies the workspace: squashed ratios, P(class 1) and P(class 0) of each forecaster,
+# f and the solution of a stack, and its matrix.
+SHARES = 2
+MAPS = SHARES + N_FORECASTERS
+STACKS = MAPS + N_EXPERTS * PLATT
+Z = STATE_SIZE = STACKS + N_STACKS * STACK
+UP = Z + N_EXPERTS
+DOWN = UP + N_FORECASTERS
+SOLUTION = DOWN + N_FORECASTERS
+MATRIX = SOLUTION + DIM
+MIXER_SIZE = MATRIX + DIM * DIM
+MEMO_WIDTH = N_EXPERTS + N_FORECASTERS
+
 STACK_MEMORIES = np.array([1.0, 0.5 ** (1 / 1000), 0.5 ** (1 / 100)])
 PLATT_DECAY = 0.5 ** (1 / 1000)  # of all maps but that of the endless memory
 CURVATURE_FLOOR = 1e-3
@@ -27,47 +45,21 @@ SHARE = 0.001
 
 
 @kernel
-def mixer_size(n_experts: int) -> int:
-    """Return the length of the mixer's arena."""
-    dim = n_experts + 1
-    return 2 + 1 + n_experts + N_STACKS + n_experts * PLATT + N_STACKS * (dim + dim * dim)
-
-
-@kernel
-def reset_mixer(M: FloatArray, n_experts: int) -> None:
+def reset_mixer(M: FloatArray) -> None:
     """Set the mixer's arena, in place, to its start: all maps are the identity; expert 0 is the endless memory."""
-    dim = n_experts + 1
-    n_forecasters = 1 + n_experts + N_STACKS
     M[:] = 0.0
-    shares = M[2 : 2 + n_forecasters]
-    shares[:] = 1.0 / (math.exp(3.0) + n_forecasters - 1.0)  # e^3 : 1 for the forecaster without parameters
-    shares[0] *= math.exp(3.0)
-    k = 2 + n_forecasters
-    for _ in range(n_experts):
-        M[k + 1] = 1.0
-        k += PLATT
-    for _ in range(N_STACKS):
-        M[k + 1] = 1.0
-        k += dim + dim * dim
-
-
-@kernel
-def _sigmoid(t: float) -> float:
-    """Return 1/(1 + exp(-t)), exactly 1 - sigmoid(-t) up to one rounding."""
-    e = math.exp(-abs(t))
-    return 1.0 / (1.0 + e) if t >= 0.0 else e / (1.0 + e)
-
-
-@kernel
-def _bounded(t: float) -> float:
-    """Keep a logit within +-30, where the probability still differs from 0 and 1."""
-    return min(max(t, -LOGIT_BOUND), LOGIT_BOUND)
+    M[SHARES:MAPS] = 1.0 / (math.exp(3.0) + N_FORECASTERS - 1.0)  # e^3 : 1 for the forecaster without parameters
+    M[SHARES] *= math.exp(3.0)
+    for e in range(N_EXPERTS):
+        M[MAPS + PLATT * e + 1] = 1.0
+    for s in range(N_STACKS):
+        M[STACKS + STACK * s + 1] = 1.0
 
 
 @kernel
 def _squash(llr: float) -> float:
     """Return sign(l) log(1 + |l|): the ends of a heavy-tailed ratio, tamed."""
-    return math.log1p(llr) if llr >= 0.0 else -math.log1p(-llr)
+    return math.copysign(math.log1p(abs(llr)), llr)
 
 
 @kernel
@@ -77,107 +69,130 @@ def _offset(M: FloatArray) -> float:
 
 
 @kernel
-def _forecast(M: FloatArray, z: FloatArray, logits: FloatArray) -> None:
-    """Write the logits of all forecasters for the squashed ratios z, float64[n_experts]."""
-    n_experts = z.size
-    dim = n_experts + 1
-    o = _offset(M)
-    logits[0] = _bounded(o + z[0])
-    k = 2 + 1 + n_experts + N_STACKS
-    for e in range(n_experts):
-        logits[1 + e] = _bounded(o + M[k] + M[k + 1] * z[e])
-        k += PLATT
+def _set_probability(M: FloatArray, f: int, logit: float) -> None:
+    """Write sigmoid(t) and sigmoid(-t), each to full precision: their difference from 1 would lose digits."""
+    e = math.exp(-abs(logit))
+    near, far = 1.0 / (1.0 + e), e / (1.0 + e)
+    M[UP + f] = near if logit >= 0.0 else far
+    M[DOWN + f] = far if logit >= 0.0 else near
+
+
+@kernel
+def _forecast(M: FloatArray, o: float, ratios: FloatArray, logits: FloatArray) -> None:
+    """Squash ratios into the workspace; write the logits of all forecasters, within +-30, and their probabilities.
+
+    Parameters
+    ----------
+    M : float64[MIXER_SIZE]
+    o : float
+        The prior log-odds.
+    ratios : float64[>= N_EXPERTS]
+    logits : float64[N_FORECASTERS]
+    """
+    for e in range(N_EXPERTS):
+        M[Z + e] = _squash(ratios[e])
+        k = MAPS + PLATT * e
+        logits[1 + e] = o + M[k] + M[k + 1] * M[Z + e]
+    logits[0] = o + M[Z]
     for s in range(N_STACKS):
+        k = STACKS + STACK * s
         t = o + M[k]
-        for e in range(n_experts):
-            t += M[k + 1 + e] * z[e]
-        logits[1 + n_experts + s] = _bounded(t)
-        k += dim + dim * dim
+        for e in range(N_EXPERTS):
+            t += M[k + 1 + e] * M[Z + e]
+        logits[1 + N_EXPERTS + s] = t
+    for f in range(N_FORECASTERS):
+        logits[f] = min(max(logits[f], -LOGIT_BOUND), LOGIT_BOUND)
+        _set_probability(M, f, logits[f])
 
 
 @kernel
-def _mixed(M: FloatArray, logits: FloatArray) -> tuple[float, float]:
-    """Return the mixed probabilities of class 1 and of class 0, both summed: a difference would lose digits."""
-    up = down = 0.0
-    for f in range(logits.size):
-        up += M[2 + f] * _sigmoid(logits[f])
-        down += M[2 + f] * _sigmoid(-logits[f])
-    return up, down
+def _mixed(M: FloatArray, o: float) -> tuple[float, float]:
+    """Return the score and P(class 1) that the present shares make of the forecasts in the workspace."""
+    one = zero = 0.0
+    for f in range(N_FORECASTERS):
+        one += M[SHARES + f] * M[UP + f]
+        zero += M[SHARES + f] * M[DOWN + f]
+    return math.log(one) - math.log(zero) - o, one / (one + zero)
 
 
 @kernel
-def _reshare(M: FloatArray, logits: FloatArray, sign: float) -> None:
-    """Reweigh by fixed share on log-loss: ``pi <- (1 - share) pi P(y) / Z + share / n``."""
-    n = logits.size
+def _reshare(M: FloatArray, likely: int) -> None:
+    """Reweigh by fixed share on log-loss: ``pi <- (1 - share) pi P(y) / Z + share / n``; P(y) begins at `likely`."""
     total = 0.0
-    for f in range(n):
-        M[2 + f] *= _sigmoid(sign * logits[f])
-        total += M[2 + f]
-    for f in range(n):
-        M[2 + f] = (1.0 - SHARE) * M[2 + f] / total + SHARE / n
+    for f in range(N_FORECASTERS):
+        M[SHARES + f] *= M[likely + f]
+        total += M[SHARES + f]
+    for f in range(N_FORECASTERS):
+        M[SHARES + f] = (1.0 - SHARE) * M[SHARES + f] / total + SHARE / N_FORECASTERS
 
 
 @kernel
-def _learn_platt(P: FloatArray, z: float, logit: float, sign: float, decay: float) -> None:
-    """One online Newton step of a Platt map: ``H <- g H + h f f'; theta += (H + I)^-1 f (y - p)`` with f = (1, z)."""
-    wrong = _sigmoid(-sign * logit)
+def _learn_map(M: FloatArray, e: int, wrong: float, sign: float, decay: float) -> None:
+    """One online Newton step of a Platt map: ``H <- g H + h f f'; theta += (H + I)^-1 f (y - p)`` with f = (1, z).
+
+    `wrong` is the probability that it gave to the other label, `sign` 1 for class 1 and -1 for class 0.
+    """
+    k, z = MAPS + PLATT * e, M[Z + e]
     h = max(wrong * (1.0 - wrong), CURVATURE_FLOOR)
-    P[2] = decay * P[2] + h
-    P[3] = decay * P[3] + h * z
-    P[4] = decay * P[4] + h * z * z
-    h00, h11 = P[2] + 1.0, P[4] + 1.0
-    step = sign * wrong / (h00 * h11 - P[3] * P[3])
-    P[0] += step * (h11 - P[3] * z)
-    P[1] += step * (h00 * z - P[3])
+    M[k + 2] = decay * M[k + 2] + h
+    M[k + 3] = decay * M[k + 3] + h * z
+    M[k + 4] = decay * M[k + 4] + h * z * z
+    h00, h01, h11 = M[k + 2] + 1.0, M[k + 3], M[k + 4] + 1.0
+    step = sign * wrong / (h00 * h11 - h01 * h01)
+    M[k] += step * (h11 - h01 * z)
+    M[k + 1] += step * (h00 * z - h01)
 
 
 @kernel
-def _learn_stack(T: FloatArray, z: FloatArray, logit: float, sign: float, decay: float, work: FloatArray) -> None:
-    """One online Newton step of a stack, f = (1, z_1, ..., z_n); work is float64[dim, dim + 2]."""
-    dim = z.size + 1
-    wrong = _sigmoid(-sign * logit)
-    h = max(wrong * (1.0 - wrong), CURVATURE_FLOOR)
-    f, b = work[:, dim], work[:, dim + 1]
-    f[0] = 1.0
-    for i in range(1, dim):
-        f[i] = z[i - 1]
-    for i in range(dim):
-        b[i] = f[i]
+def _learn_stack(M: FloatArray, s: int, wrong: float, sign: float, decay: float) -> None:
+    """One online Newton step of a stack, as of a map, with f = (1, z_1, ..., z_5)."""
+    h, at = max(wrong * (1.0 - wrong), CURVATURE_FLOOR), STACKS + STACK * s + DIM
+    for i in range(DIM):
+        fi = 1.0 if i == 0 else M[Z + i - 1]
+        M[SOLUTION + i] = fi
         for j in range(i + 1):
-            T[dim + dim * i + j] = decay * T[dim + dim * i + j] + h * f[i] * f[j]
-            work[i, j] = T[dim + dim * i + j]
-        work[i, i] += 1.0
-    for k in range(dim):  # L D L' of a matrix that is at least I: no pivot can vanish
-        inverse = 1.0 / work[k, k]
-        for i in range(k + 1, dim):
-            a = work[i, k] * inverse
-            b[i] -= a * b[k]
+            fj = 1.0 if j == 0 else M[Z + j - 1]
+            M[at] = decay * M[at] + h * fi * fj
+            M[MATRIX + DIM * i + j] = M[at]
+            at += 1
+        M[MATRIX + DIM * i + i] += 1.0
+    for k in range(DIM):  # L D L' of a matrix that is at least I: no pivot can vanish
+        inverse = 1.0 / M[MATRIX + DIM * k + k]
+        for i in range(k + 1, DIM):
+            a = M[MATRIX + DIM * i + k] * inverse
+            M[SOLUTION + i] -= a * M[SOLUTION + k]
             for j in range(k + 1, i + 1):
-                work[i, j] -= a * work[j, k]
-        b[k] *= inverse
-        work[k, k] = inverse
-    for k in range(dim - 1, -1, -1):
-        t = b[k]
-        for i in range(k + 1, dim):
-            t -= work[i, k] * work[k, k] * b[i]
-        b[k] = t
-    for i in range(dim):
-        T[i] += sign * wrong * b[i]
+                M[MATRIX + DIM * i + j] -= a * M[MATRIX + DIM * j + k]
+        M[SOLUTION + k] *= inverse
+        M[MATRIX + DIM * k + k] = inverse
+    for k in range(DIM - 1, -1, -1):
+        t = M[SOLUTION + k]
+        for i in range(k + 1, DIM):
+            t -= M[MATRIX + DIM * i + k] * M[MATRIX + DIM * k + k] * M[SOLUTION + i]
+        M[SOLUTION + k] = t
+    for i in range(DIM):
+        M[STACKS + STACK * s + i] += sign * wrong * M[SOLUTION + i]
 
 
 @kernel
-def _learn(M: FloatArray, z: FloatArray, logits: FloatArray, sign: float, work: FloatArray) -> None:
-    """Learn one label: maps and stacks, by steps from what they say of z now, `logits`."""
-    n_experts = z.size
-    dim = n_experts + 1
-    k = 2 + 1 + n_experts + N_STACKS
-    for e in range(n_experts):
-        _learn_platt(M[k : k + PLATT], z[e], logits[1 + e], sign, 1.0 if e == 0 else PLATT_DECAY)
-        k += PLATT
+def _step(M: FloatArray, code: int) -> None:
+    """Teach maps and stacks the label of the event whose forecasts are in the workspace."""
+    wrong, sign = (DOWN, 1.0) if code else (UP, -1.0)
+    for e in range(N_EXPERTS):
+        _learn_map(M, e, M[wrong + 1 + e], sign, 1.0 if e == 0 else PLATT_DECAY)
     for s in range(N_STACKS):
-        stack = M[k : k + dim + dim * dim]
-        _learn_stack(stack, z, logits[1 + n_experts + s], sign, STACK_MEMORIES[s], work)
-        k += dim + dim * dim
+        _learn_stack(M, s, M[wrong + 1 + N_EXPERTS + s], sign, STACK_MEMORIES[s])
+
+
+@kernel
+def _learn_row(M: FloatArray, code: int) -> None:
+    """Learn the label of the event whose forecasts, made just now, are in the workspace; -1 teaches nothing."""
+    if code < 0:
+        return
+    if M[0] and M[1]:  # one class alone says nothing about ranking
+        _reshare(M, UP if code else DOWN)
+        _step(M, code)
+    M[code] += 1.0
 
 
 @kernel
@@ -186,51 +201,61 @@ def mix(M: FloatArray, memo: FloatArray, scores: FloatArray, chances: FloatArray
 
     Parameters
     ----------
-    M : float64[mixer_size]
-    memo : float64[n, n_experts + n_forecasters]
+    M : float64[MIXER_SIZE]
+    memo : float64[n, MEMO_WIDTH]
     scores, chances : float64[n]
     """
-    n_experts = (memo.shape[1] - 1 - N_STACKS) // 2
-    z = np.empty(n_experts)
     o = _offset(M)
     for i in range(memo.shape[0]):
-        _mix_row(M, memo[i], z, o, i, scores, chances)
+        _forecast(M, o, memo[i], memo[i, N_EXPERTS:])
+        scores[i], chances[i] = _mixed(M, o)
 
 
 @kernel
-def _mix_row(
-    M: FloatArray, memo: FloatArray, z: FloatArray, o: float, i: int, scores: FloatArray, chances: FloatArray
-) -> None:
-    """Forecast one event: logits into its memo, float64[n_experts + n_forecasters], score and chance into row i."""
-    for e in range(z.size):
-        z[e] = _squash(memo[e])
-    _forecast(M, z, memo[z.size :])
-    up, down = _mixed(M, memo[z.size :])
-    chances[i] = up / (up + down)
-    scores[i] = math.log(up) - math.log(down) - o
+def mixed_probability(M: FloatArray, memo: FloatArray) -> float:
+    """Return P(class 1) of the one event in `memo`, float64[1, MEMO_WIDTH], as `mix` writes it."""
+    o = _offset(M)
+    _forecast(M, o, memo[0], memo[0, N_EXPERTS:])
+    return _mixed(M, o)[1]
 
 
 @kernel
-def mix_then_learn(
+def learn(M: FloatArray, memo: FloatArray, codes: CodeArray) -> None:
+    """Learn from ratios, float64[n, MEMO_WIDTH], and labels; -1 teaches nothing."""
+    for i in range(memo.shape[0]):
+        _forecast(M, _offset(M), memo[i], memo[i, N_EXPERTS:])
+        _learn_row(M, int(codes[i]))
+
+
+@kernel
+def mix_then_learn(M: FloatArray, memo: FloatArray, codes: CodeArray, scores: FloatArray, chances: FloatArray) -> None:
+    """For each row: mix it as `mix` does, then learn its label ``codes[i]``; -1 teaches nothing."""
+    for i in range(memo.shape[0]):
+        o = _offset(M)
+        _forecast(M, o, memo[i], memo[i, N_EXPERTS:])
+        scores[i], chances[i] = _mixed(M, o)
+        _learn_row(M, int(codes[i]))
+
+
+@kernel
+def mix_then_learn_late(
     M: FloatArray, tested: FloatArray, learned: FloatArray, codes: CodeArray, scores: FloatArray, chances: FloatArray
 ) -> None:
-    """For each row: mix ``tested[i]`` as `mix` does, then learn from label ``codes[i]`` and the memo ``learned[i]``.
+    """For each row: mix ``tested[i]``, then learn the label ``codes[i]`` of the event whose memo is ``learned[i]``.
 
-    With late labels ``learned[i]`` is the memo of the forecast made for that event, which may be an earlier row of
-    `tested`: each memory and each forecaster is trusted as far as it was right *at that delay*.
+    ``learned[i]`` may be an earlier row of `tested`: each memory and each forecaster is trusted as far as it was right
+    *at that delay*, while maps and stacks step from what they say of the same ratios now.
     """
-    n_experts = (tested.shape[1] - 1 - N_STACKS) // 2
-    z, logits = np.empty(n_experts), np.empty(1 + n_experts + N_STACKS)
-    work = np.empty((n_experts + 1, n_experts + 3))
+    logits = np.empty(N_FORECASTERS)
     for i in range(tested.shape[0]):
-        _mix_row(M, tested[i], z, _offset(M), i, scores, chances)
-        code = int(codes[i])
-        if code < 0:
-            continue
-        if M[0] and M[1]:  # one class alone says nothing about ranking
-            for e in range(n_experts):
-                z[e] = _squash(learned[i, e])
-            _reshare(M, learned[i, n_experts:], 2.0 * code - 1.0)
-            _forecast(M, z, logits)
-            _learn(M, z, logits, 2.0 * code - 1.0, work)
-        M[code] += 1.0
+        o, code = _offset(M), int(codes[i])
+        _forecast(M, o, tested[i], tested[i, N_EXPERTS:])
+        scores[i], chances[i] = _mixed(M, o)
+        if code >= 0:
+            if M[0] and M[1]:
+                for f in range(N_FORECASTERS):
+                    _set_probability(M, f, learned[i, N_EXPERTS + f])
+                _reshare(M, UP if code else DOWN)
+                _forecast(M, o, learned[i], logits)
+                _step(M, code)
+            M[code] += 1.0

@@ -1,7 +1,7 @@
 """Arithmetic of AUCRO by stochastic gradient, as published: class statistics, running scaling, one step an event.
 
 Layout of the arena and the functions that have a namesake in auc.py are the same as there, word for word: the
-compiler's cache does not notice an edit in another file. There is no workspace matrix.
+compiler's cache does not notice an edit in another file. Only the first memory is used, and there is no workspace.
 """
 
 from __future__ import annotations
@@ -14,15 +14,19 @@ from streamlearn.contracts import CodeArray, FloatArray
 from streamlearn.kernels.jit import kernel
 
 BLOCK = 8
-HEADER = 32
-# Header, the same in auc: state (from WEIGHT on two slots each, for class 0 and 1), then parameters.
-COUNT, SOLVED_AT, OFFSET, LLR, PRIOR, Q, MOVED, LOSS, RADIUS2 = range(9)
-WEIGHT, SEEN, FACTOR, SPREAD = 10, 12, 14, 16
-DECAY, CLASS_CLOCK, CLIP, EVERY, REGULARIZATION, RATE, SCALING, DIAGONAL, CAPACITY, RAW = range(20, 30)
-# Vectors, the same in auc; CENTRE takes two rows. Those from X on are workspace.
-SHIFT, PEAK, MEAN, VARIANCE, SECOND, LOW, HIGH, W, SCALED_W, MINIMUM, MAXIMUM, CENTRE = range(12)
-X, U, DELTA, S = range(13, 17)
-N_VECTORS = 17
+# Header, the same in auc and auc_score. SEEN, WEIGHT, FACTOR, SPREAD take two slots each, for class 0 and 1.
+HEADER = 16
+COUNT, SEEN = 0, 1
+CLIP, SCALING, DIAGONAL, CAPACITY, MEMORY_SIZE, N_MEMORIES, RAW = range(4, 11)
+# Header of a memory, likewise: state, then parameters. COLUMN is its place among the ratios of a bank.
+MEMORY_HEADER = 24
+LLR, SOLVED_AT, MOVED, LOSS = range(4)
+WEIGHT, FACTOR, SPREAD = 6, 8, 10
+DECAY, CLASS_CLOCK, EVERY, REGULARIZATION, RATE, COLUMN = range(12, 18)
+# Common vectors, those from X on are workspace; own vectors, where CENTRE takes two rows.
+SHIFT, PEAK, MEAN, VARIANCE, SECOND, LOW, HIGH, MINIMUM, MAXIMUM, X, U, DELTA, S = range(13)
+W, SCALED_W, CENTRE = range(3)
+N_COMMON, N_OWN = 13, 4
 
 HUGE = 1e150  # values saturate here: squares of differences stay below the largest double
 MANY = 1e300  # marks a feature that took more than two values
@@ -51,42 +55,57 @@ def _first_bad(rows: FloatArray) -> int:
 
 
 @kernel
-def _vectors(F: FloatArray) -> FloatArray:
-    """Return the vectors of arena F as a view, float64[N_VECTORS, capacity]."""
-    cap = int(F[CAPACITY])
-    return F[HEADER : HEADER + N_VECTORS * cap].reshape(N_VECTORS, cap)
+def _common(F: FloatArray) -> FloatArray:
+    """Return the common vectors of arena F as a view, float64[N_COMMON, capacity]."""
+    return F[HEADER : HEADER + N_COMMON * int(F[CAPACITY])].reshape(N_COMMON, int(F[CAPACITY]))
 
 
 @kernel
-def _matrix(F: FloatArray, which: int) -> FloatArray:
-    """Return T of class 0 or 1 as a flat view."""
-    start = HEADER + N_VECTORS * int(F[CAPACITY])
-    size = (F.size - start) // 2
-    return F[start + which * size : start + (which + 1) * size]
+def _memory(F: FloatArray, e: int) -> FloatArray:
+    """Return the block of memory e as a view; its header comes first."""
+    start = HEADER + N_COMMON * int(F[CAPACITY]) + e * int(F[MEMORY_SIZE])
+    return F[start : start + int(F[MEMORY_SIZE])]
 
 
 @kernel
-def _take_row(F: FloatArray, V: FloatArray, x: FloatArray) -> None:
-    """Write the shifted, clipped event to V[X]; update the running mean, variance, range and clipping bounds.
+def _own(H: FloatArray, cap: int, which: int) -> FloatArray:
+    """Return a vector of a memory as a view, float64[capacity]. A reshape to two dimensions would take 0.03 us."""
+    return H[MEMORY_HEADER + which * cap : MEMORY_HEADER + (which + 1) * cap]
 
-    The bounds applied to an event are those from before it, as when it was scored.
-    """
+
+@kernel
+def _scatter(H: FloatArray, cap: int, label: int) -> FloatArray:
+    """Return T of a class in a memory as a flat view."""
+    start = MEMORY_HEADER + N_OWN * cap
+    size = (H.size - start) // 2
+    return H[start + label * size : start + (label + 1) * size]
+
+
+@kernel
+def _clip_row(V: FloatArray, x: FloatArray) -> None:
+    """Write the shifted, clipped event to V[X]."""
+    shift, low, high, clipped = V[SHIFT], V[LOW], V[HIGH], V[X]
+    for j in range(x.size):
+        clipped[j] = min(max(x[j] - shift[j], low[j]), high[j])
+
+
+@kernel
+def _take_row(F: FloatArray, V: FloatArray, x: FloatArray, label: int) -> None:
+    """Write the event to V[X], shifted and clipped as when it was scored; update counts, moments, clipping bounds."""
     m, n = x.size, F[COUNT]
+    F[COUNT], F[SEEN + label] = n + 1.0, F[SEEN + label] + 1.0
     if n == 0.0:
         V[SHIFT, :m] = x
-    shift, peak, raw, clipped, low, high = V[SHIFT], V[PEAK], V[U], V[X], V[LOW], V[HIGH]
+    _clip_row(V, x)
+    shift, peak, raw, second, low, high = V[SHIFT], V[PEAK], V[U], V[SECOND], V[LOW], V[HIGH]
     for j in range(m):
         raw[j] = min(max(x[j] - shift[j], -HUGE), HUGE)
-    for j in range(m):
         peak[j] = max(peak[j], min(abs(x[j]), HUGE))
-    for j in range(m):
-        clipped[j] = min(max(raw[j], low[j]), high[j])
     mean, variance, r = V[MEAN], V[VARIANCE], 1.0 / (n + 1.0)
     for j in range(m):
         d = raw[j] - mean[j]
         mean[j] += r * d
         variance[j] = (1.0 - r) * (variance[j] + r * d * d)
-    second = V[SECOND]
     for j in range(m):  # the first value is 0 by the shift; 0 here = no second value yet
         known = raw[j] if second[j] == 0.0 else second[j]
         second[j] = known if raw[j] == known or raw[j] == 0.0 else MANY
@@ -102,8 +121,7 @@ def _rank_one(T: FloatArray, u: FloatArray, a: float) -> None:
     """Add ``a u u'`` to the triangle T in place, two rows a pass: half the loads of u."""
     k = 0
     for start in range(0, u.size, BLOCK):
-        v = u[start:]
-        n = v.size
+        v, n = u[start:], u.size - start
         for r in range(0, BLOCK, 2):
             first, second = T[k : k + n], T[k + n : k + 2 * n]
             a0, a1 = a * v[r], a * v[r + 1]
@@ -114,42 +132,37 @@ def _rank_one(T: FloatArray, u: FloatArray, a: float) -> None:
 
 
 @kernel
-def _fold(F: FloatArray, V: FloatArray, label: int) -> None:
-    """Add the event in V[X] to the statistics of its class; older events weigh F[DECAY] less.
+def _fold(F: FloatArray, V: FloatArray, H: FloatArray, label: int) -> None:
+    """Add the event in V[X] to a memory's statistics of its class; older events weigh H[DECAY] less.
 
     ``W <- g W + 1, r = 1/W, u = x - c, c <- c + r u, G <- (1 - r)(G + r u u')`` with ``G = factor T``.
     """
-    if F[CLASS_CLOCK]:
-        F[WEIGHT + label] *= F[DECAY]
-    else:
-        F[WEIGHT] *= F[DECAY]
-        F[WEIGHT + 1] *= F[DECAY]
-    F[WEIGHT + label] += 1.0
-    F[SEEN + label] += 1.0
-    F[COUNT] += 1.0
-    r = 1.0 / F[WEIGHT + label]
-    F[MOVED] += r
-    x, u, centre, T = V[X], V[U], V[CENTRE + label], _matrix(F, label)
+    H[WEIGHT + 1 - label] *= 1.0 if H[CLASS_CLOCK] else H[DECAY]
+    H[WEIGHT + label] = H[DECAY] * H[WEIGHT + label] + 1.0
+    r = 1.0 / H[WEIGHT + label]
+    H[MOVED] += r
+    x, u = V[X], V[U]
+    centre, scatter = _own(H, x.size, CENTRE + label), _scatter(H, x.size, label)
     if r >= 1.0:  # the first of its class, or all before it faded beyond the last digit
         centre[:] = x
-        T[:] = 0.0
-        F[FACTOR + label] = 1.0
+        scatter[:] = 0.0
+        H[FACTOR + label] = 1.0
         return
-    a = r / F[FACTOR + label]
+    a = r / H[FACTOR + label]
     for j in range(u.size):
-        u[j] = x[j] - centre[j]
-    for j in range(u.size):
-        centre[j] += r * u[j]
+        d = x[j] - centre[j]
+        u[j] = d
+        centre[j] += r * d
     if F[DIAGONAL]:
         for j in range(u.size):
-            T[j] += a * u[j] * u[j]
+            scatter[j] += a * u[j] * u[j]
     else:
-        _rank_one(T, u, a)
-    F[FACTOR + label] *= 1.0 - r
-    if F[FACTOR + label] < FACTOR_FLOOR:
-        for j in range(T.size):
-            T[j] *= F[FACTOR + label]
-        F[FACTOR + label] = 1.0
+        _rank_one(scatter, u, a)
+    H[FACTOR + label] *= 1.0 - r
+    if H[FACTOR + label] < FACTOR_FLOOR:
+        for j in range(scatter.size):
+            scatter[j] *= H[FACTOR + label]
+        H[FACTOR + label] = 1.0
 
 
 @kernel
@@ -219,7 +232,7 @@ def _times(T: FloatArray, z: FloatArray, out: FloatArray) -> None:
 
 
 @kernel
-def _step(F: FloatArray, V: FloatArray, label: int) -> None:
+def _step(V: FloatArray, H: FloatArray, label: int) -> None:
     """Take one gradient step on the mean pairwise loss of the event in V[X] against the other class.
 
     Scaled by S, with d = c - x the difference to the other class's mean and G its covariance,
@@ -227,18 +240,23 @@ def _step(F: FloatArray, V: FloatArray, label: int) -> None:
     """
     other = 1 - label
     sign = 1.0 if label == 1 else -1.0
-    s, w, x, d, Gw, raw = V[S], V[SCALED_W], V[X], V[U], V[DELTA], V[W]
-    c, T, factor, regularization = V[CENTRE + other], _matrix(F, other), F[FACTOR + other], F[REGULARIZATION]
+    s, x, d, Gw = V[S], V[X], V[U], V[DELTA]
+    w, raw, c, T = (
+        _own(H, s.size, SCALED_W),
+        _own(H, s.size, W),
+        _own(H, s.size, CENTRE + other),
+        _scatter(H, s.size, other),
+    )
+    factor, regularization = H[FACTOR + other], H[REGULARIZATION]
     for j in range(w.size):
         d[j] = (c[j] - x[j]) * s[j]
-    for j in range(w.size):
         raw[j] = w[j] * s[j]
     _times(T, raw, Gw)
     spread = factor * _dot(raw, Gw)
-    F[SPREAD + other] = spread
+    H[SPREAD + other] = spread
     dw = _dot(d, w)
-    rate = F[RATE] if F[RATE] > 0.0 else _safe_rate(F, T, factor, s, _dot(d, d))
-    F[LOSS] = min(F[DECAY] * F[LOSS] + 0.5 * ((1.0 + sign * dw) ** 2 + spread), LARGE)
+    rate = H[RATE] if H[RATE] > 0.0 else _safe_rate(H, T, factor, s, _dot(d, d))
+    H[LOSS] = min(H[DECAY] * H[LOSS] + 0.5 * ((1.0 + sign * dw) ** 2 + spread), LARGE)
     for j in range(w.size):
         gradient = regularization * w[j] + sign * d[j] + d[j] * dw + factor * Gw[j] * s[j]
         w[j] -= rate * min(max(gradient, -LARGE), LARGE)
@@ -246,7 +264,7 @@ def _step(F: FloatArray, V: FloatArray, label: int) -> None:
 
 
 @kernel
-def _safe_rate(F: FloatArray, T: FloatArray, factor: float, s: FloatArray, dd: float) -> float:
+def _safe_rate(H: FloatArray, T: FloatArray, factor: float, s: FloatArray, dd: float) -> float:
     """Return the step of Theorem 3, below 1/theta of the event's own loss: ``theta = lambda + |d|^2 + tr G``.
 
     ``1/(theta + sqrt(theta^2 + 2 theta L/D^2))`` with the loss so far for the unknown loss of the best weights.
@@ -255,8 +273,8 @@ def _safe_rate(F: FloatArray, T: FloatArray, factor: float, s: FloatArray, dd: f
     for j in range(s.size):
         trace += T[k + j % BLOCK] * s[j] * s[j]
         k += s.size - j + j % BLOCK
-    theta = F[REGULARIZATION] + dd + factor * trace
-    return float(1.0 / (theta + math.sqrt(theta) * math.sqrt(theta + 2.0 * F[LOSS] / COMPARATOR**2)))
+    theta = H[REGULARIZATION] + dd + factor * trace
+    return float(1.0 / (theta + math.sqrt(theta) * math.sqrt(theta + 2.0 * H[LOSS] / COMPARATOR**2)))
 
 
 @kernel
@@ -277,69 +295,60 @@ def _project(w: FloatArray, radius: float) -> None:
 
 
 @kernel
-def _calibrate(F: FloatArray, V: FloatArray, m: int) -> None:
+def _calibrate(V: FloatArray, H: FloatArray, m: int) -> None:
     """Set the weights for shifted features, and what turns their score into a log-likelihood ratio.
 
     Along w the classes differ by q with variances v0, v1: ``q' = min(q^2/(q^2 + v0 + v1), H/(H + m))`` and the ratio is
     ``2 q'/((1 - q') q)`` times the score; for the exact minimiser that is ``2/(1 - q)``.
     """
-    w, s, scaled, delta = V[W], V[S], V[SCALED_W], V[DELTA]
+    s, delta = V[S], V[DELTA]
+    w, scaled, c0, c1 = (
+        _own(H, s.size, W),
+        _own(H, s.size, SCALED_W),
+        _own(H, s.size, CENTRE),
+        _own(H, s.size, CENTRE + 1),
+    )
     for j in range(w.size):
         w[j] = scaled[j] * s[j]
-        delta[j] = V[CENTRE + 1, j] - V[CENTRE, j]
+        delta[j] = c1[j] - c0[j]
     q = _dot(delta, w)
-    F[LLR] = 0.0
+    H[LLR] = 0.0
     if q > 0.0:
-        harmonic = 2.0 * F[WEIGHT] * F[WEIGHT + 1] / (F[WEIGHT] + F[WEIGHT + 1])
-        explained = q / (q + (F[SPREAD] + F[SPREAD + 1]) / q)
+        harmonic = 2.0 * H[WEIGHT] * H[WEIGHT + 1] / (H[WEIGHT] + H[WEIGHT + 1])
+        explained = q / (q + (H[SPREAD] + H[SPREAD + 1]) / q)
         kept = min(explained, harmonic / (harmonic + m), Q_CEILING)
-        F[LLR] = min(2.0 * kept / (1.0 - kept) / q, HUGE)
+        H[LLR] = min(2.0 * kept / (1.0 - kept) / q, HUGE)
 
 
 @kernel
-def _centre_and_prior(F: FloatArray, V: FloatArray) -> None:
-    """Set the offset that centres the score between the class means, and the prior log-odds."""
-    c0, c1, middle = V[CENTRE], V[CENTRE + 1], V[U]
-    for j in range(middle.size):
-        middle[j] = 0.5 * c0[j] + 0.5 * c1[j]
-    F[OFFSET] = _dot(V[W], middle)
-    base = SEEN if F[CLASS_CLOCK] else WEIGHT
-    F[PRIOR] = math.log(F[base + 1] + 0.5) - math.log(F[base] + 0.5)
+def _score(V: FloatArray, H: FloatArray) -> float:
+    """Return a memory's centred score ``w . (x - (c0 + c1)/2)`` of the event in V[X]."""
+    x, u = V[X], V[U]
+    c0, c1 = _own(H, x.size, CENTRE), _own(H, x.size, CENTRE + 1)
+    for j in range(u.size):
+        u[j] = x[j] - (0.5 * c0[j] + 0.5 * c1[j])
+    return float(min(max(_dot(_own(H, u.size, W), u), -HUGE), HUGE))
+
+
+@kernel
+def _chance(F: FloatArray, H: FloatArray, score: float) -> float:
+    """Return P(class 1) of a score, with the odds of the class counts as the memory's clock sees them."""
+    n0, n1 = (F[SEEN], F[SEEN + 1]) if H[CLASS_CLOCK] else (H[WEIGHT], H[WEIGHT + 1])
+    t = score * H[LLR] + (math.log(n1 + 0.5) - math.log(n0 + 0.5))
+    e = math.exp(-abs(t))
+    return 1.0 / (1.0 + e) if t >= 0.0 else e / (1.0 + e)
 
 
 @kernel
 def _learn_row(F: FloatArray, V: FloatArray, x: FloatArray, label: int) -> None:
     """Learn one event: statistics of its class, then a step against the other, once there is one."""
-    _take_row(F, V, x)
-    _fold(F, V, label)
+    _take_row(F, V, x, label)
+    H = _memory(F, 0)
+    _fold(F, V, H, label)
     _scales(F, V, x.size)
     if F[SEEN] and F[SEEN + 1]:
-        _step(F, V, label)
-        _calibrate(F, V, x.size)
-    _centre_and_prior(F, V)
-
-
-@kernel
-def _score_row(F: FloatArray, V: FloatArray, x: FloatArray) -> float:
-    """Return the centred score ``w . (x - (c0 + c1)/2)`` of one event, clipped as in learning."""
-    shift, low, high, w = V[SHIFT], V[LOW], V[HIGH], V[W]
-    s0 = s1 = s2 = s3 = 0.0
-    whole = x.size - x.size % 4
-    for j in range(0, whole, 4):
-        s0 += w[j] * min(max(x[j] - shift[j], low[j]), high[j])
-        s1 += w[j + 1] * min(max(x[j + 1] - shift[j + 1], low[j + 1]), high[j + 1])
-        s2 += w[j + 2] * min(max(x[j + 2] - shift[j + 2], low[j + 2]), high[j + 2])
-        s3 += w[j + 3] * min(max(x[j + 3] - shift[j + 3], low[j + 3]), high[j + 3])
-    for j in range(whole, x.size):
-        s0 += w[j] * min(max(x[j] - shift[j], low[j]), high[j])
-    return float(min(max(((s0 + s1) + (s2 + s3)) - F[OFFSET], -HUGE), HUGE))
-
-
-@kernel
-def _sigmoid(t: float) -> float:
-    """Return 1/(1 + exp(-t)) without overflow."""
-    e = math.exp(-abs(t))
-    return 1.0 / (1.0 + e) if t >= 0.0 else e / (1.0 + e)
+        _step(V, H, label)
+        _calibrate(V, H, x.size)
 
 
 @kernel
@@ -348,7 +357,7 @@ def learn(F: FloatArray, rows: FloatArray, codes: CodeArray) -> int:
 
     Returns -1, or the first row with a NaN or an infinity; then nothing was changed. So do the functions below.
     """
-    bad, V = _first_bad(rows), _vectors(F)
+    bad, V = _first_bad(rows), _common(F)
     if bad >= 0:
         return bad
     for i in range(rows.shape[0]):
@@ -359,20 +368,25 @@ def learn(F: FloatArray, rows: FloatArray, codes: CodeArray) -> int:
 
 @kernel
 def test_then_learn(
-    F: FloatArray, tested: FloatArray, learned: FloatArray, codes: CodeArray, scores: FloatArray, chances: FloatArray
+    F: FloatArray, tested: FloatArray, learned: FloatArray, codes: CodeArray, ratios: FloatArray, chances: FloatArray
 ) -> int:
     """For each i: forecast ``tested[i]`` by the present model, then learn ``learned[i]`` with ``codes[i]``.
 
-    `scores`, float64[n], takes the log-likelihood ratios, or the scores as they are where F[RAW]; `chances` P(class 1).
+    `ratios`, float64[n, >= n_memories], takes the log-likelihood ratios, or the scores as they are where F[RAW];
+    `chances` P(class 1) by the first memory, where it is not empty.
     """
     bad = max(_first_bad(tested), _first_bad(learned))
     if bad >= 0:
         return bad
-    V = _vectors(F)
+    V = _common(F)
     for i in range(tested.shape[0]):
-        raw = _score_row(F, V, tested[i])
-        scores[i] = raw * (1.0 if F[RAW] else F[LLR])
-        chances[i] = _sigmoid(raw * F[LLR] + F[PRIOR])
+        _clip_row(V, tested[i])
+        for e in range(int(F[N_MEMORIES])):
+            H = _memory(F, e)
+            score = _score(V, H)
+            ratios[i, int(H[COLUMN])] = score * (1.0 if F[RAW] else H[LLR])
+            if e == 0 and chances.size:
+                chances[i] = _chance(F, H, score)
         if codes[i] >= 0:
             _learn_row(F, V, learned[i], int(codes[i]))
     return -1

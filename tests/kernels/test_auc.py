@@ -30,13 +30,13 @@ def stream(seed: int, n: int = N_EVENTS, m: int = 5) -> tuple[np.ndarray, np.nda
 def moments(
     m: int, *, half_life: float | None = None, clock: str = "time", clip: float = 3.0, **slots: float
 ) -> Moments:
-    made = Moments(n_matrices=3)
+    made = Moments(exact=True)
     made.widen(m)
-    F = made.F
-    F[auc.DECAY] = 1.0 if half_life is None else 0.5 ** (1 / half_life)
-    F[auc.CLASS_CLOCK], F[auc.CLIP], F[auc.EVERY], F[auc.REGULARIZATION] = clock == "class", clip, 1.0, -1.0
+    H = made.memory(0)
+    made.F[auc.CLIP], H[auc.DECAY] = clip, 1.0 if half_life is None else 0.5 ** (1 / half_life)
+    H[auc.CLASS_CLOCK], H[auc.EVERY], H[auc.REGULARIZATION] = clock == "class", 1.0, -1.0
     for slot, value in slots.items():
-        F[getattr(auc, slot)] = value
+        H[getattr(auc, slot)] = value
     return made
 
 
@@ -55,17 +55,19 @@ def unpacked(T: np.ndarray, cap: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("cap", [8, 16, 40])
-def test_cholesky_and_its_solution_are_those_of_numpy(cap):
+def test_elimination_and_its_solution_are_those_of_numpy(cap):
     rng = np.random.default_rng(cap)
     B = rng.normal(size=(2 * cap, cap))
     A, b = B.T @ B / cap + 0.1 * np.eye(cap), rng.normal(size=cap)
     R, x = packed(A), b.copy()
     assert len(R) == triangle_size(cap)
-    auc._cholesky(R, cap)
+    auc._eliminate(R, x)
     U = unpacked(R, cap)
-    np.fill_diagonal(U, 1 / np.diag(U))
-    np.testing.assert_allclose(U.T @ U, A, atol=CLOSE)
-    auc._solve_factored(R, x)
+    inverse_pivots = np.diag(U).copy()
+    np.fill_diagonal(U, 1 / inverse_pivots)
+    np.testing.assert_allclose(U.T @ (U * inverse_pivots[:, None]), A, atol=CLOSE)
+    np.testing.assert_allclose((U * inverse_pivots[:, None]).T @ x, b, atol=CLOSE)
+    auc._back_substitute(R, x)
     np.testing.assert_allclose(A @ x, b, atol=CLOSE)
 
 
@@ -79,9 +81,9 @@ def test_moments_are_those_of_all_events_weighted_by_age(half_life, clock):
         events.add(x, label)
     for label in (0, 1):
         weight, mean, covariance = events.moments(label)
-        assert made.F[auc.WEIGHT + label] == pytest.approx(weight, rel=CLOSE)
-        np.testing.assert_allclose(made.vectors()[auc.CENTRE + label, :5] + X[0], mean, rtol=CLOSE, atol=CLOSE)
-        np.testing.assert_allclose(made.covariance(label), covariance, rtol=CLOSE, atol=CLOSE)
+        assert made.memory(0)[auc.WEIGHT + label] == pytest.approx(weight, rel=CLOSE)
+        np.testing.assert_allclose(made.own(0)[auc.CENTRE + label, :5] + X[0], mean, rtol=CLOSE, atol=CLOSE)
+        np.testing.assert_allclose(made.covariance(0, label), covariance, rtol=CLOSE, atol=CLOSE)
 
 
 def test_without_forgetting_the_covariance_is_numpys():
@@ -89,7 +91,9 @@ def test_without_forgetting_the_covariance_is_numpys():
     made = moments(5, clip=0.0)
     auc.learn(made.F, X, y)
     for label in (0, 1):
-        np.testing.assert_allclose(made.covariance(label), np.cov(X[y == label].T, bias=True), rtol=CLOSE, atol=CLOSE)
+        np.testing.assert_allclose(
+            made.covariance(0, label), np.cov(X[y == label].T, bias=True), rtol=CLOSE, atol=CLOSE
+        )
 
 
 def test_covariance_survives_a_mean_of_a_billion():
@@ -97,7 +101,7 @@ def test_covariance_survives_a_mean_of_a_billion():
     made = moments(5, clip=0.0)
     auc.learn(made.F, X + 1e9, y)
     # adding 1e9 rounds each value to 1.2e-7
-    np.testing.assert_allclose(made.covariance(1), np.cov(X[y == 1].T, bias=True), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(made.covariance(0, 1), np.cov(X[y == 1].T, bias=True), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("half_life", [None, 30.0])
@@ -105,9 +109,10 @@ def test_covariance_survives_a_mean_of_a_billion():
 def test_forecasts_are_those_of_the_closed_form_over_all_events(half_life, clock):
     X, y = stream(4)
     made, events = moments(5, half_life=half_life, clock=clock), naive.Events(half_life, clock)
-    scores, chances = np.empty(len(X)), np.empty(len(X))
+    ratios, chances = np.empty((len(X), 1)), np.empty(len(X))
     made.F[auc.RAW] = 1.0
-    auc.test_then_learn(made.F, X, X, y, scores, chances)
+    auc.test_then_learn(made.F, X, X, y, ratios, chances)
+    scores = ratios[:, 0]
     events.add(X[0], y[0])
     for t in range(1, len(X)):
         if t % 7 == 0 or t < 20:
@@ -123,7 +128,7 @@ def test_weights_minimise_the_loss_summed_over_all_pairs():
     made = moments(5, clip=0.0, REGULARIZATION=0.0)
     # with as many of each class the pull to the pooled covariance cancels, and the loss has no other term
     auc.learn(made.F, np.vstack([positive, negative]), np.repeat(np.array([1, 0], np.int8), 20))
-    w = made.vectors()[auc.W, :5].copy()
+    w = made.own(0)[auc.W, :5].copy()
     at_w = naive.slope(lambda v: naive.pair_loss(v, positive, negative, 0.5), w)
     at_0 = naive.slope(lambda v: naive.pair_loss(v, positive, negative, 0.5), 0 * w)
     assert np.abs(at_w).max() < 1e-6 * np.abs(at_0).max()
@@ -135,13 +140,13 @@ def test_no_finite_input_makes_a_number_that_is_not_finite(values, seed):
     rng = np.random.default_rng(seed)
     X = rng.permutation(np.resize(values, (24, 3)).ravel()).reshape(24, 3)
     y = rng.integers(0, 2, 24).astype(np.int8)
-    scores, chances = np.empty(24), np.empty(24)
-    for kernels, n_matrices in ((auc, 3), (auc_sgd, 2)):
+    scores, chances = np.empty((24, 1)), np.empty(24)
+    for kernels in (auc, auc_sgd):
         for scaling in (0.0, 1.0, 2.0):
-            made = Moments(n_matrices=n_matrices)
+            made = Moments(exact=kernels is auc)
             made.widen(3)
-            made.F[auc.DECAY], made.F[auc.CLIP], made.F[auc.SCALING], made.F[auc.RATE] = 0.9, 3.0, scaling, 0.5
-            made.F[auc.REGULARIZATION] = 1e-4
+            made.F[auc.CLIP], made.F[auc.SCALING] = 3.0, scaling
+            made.memory(0)[[auc.DECAY, auc.RATE, auc.REGULARIZATION]] = 0.9, 0.5, 1e-4
             assert kernels.test_then_learn(made.F, X, X, y, scores, chances) == -1
             assert np.isfinite(made.F).all()
             assert np.isfinite(scores).all()
@@ -156,22 +161,24 @@ def test_a_row_that_is_not_finite_changes_nothing(bad, kernels):
     made = moments(5)
     before = made.F.copy()
     assert kernels.learn(made.F, X, y) == 4
-    assert kernels.test_then_learn(made.F, X, X, y, np.empty(10), np.empty(10)) == 4
+    assert kernels.test_then_learn(made.F, X, X, y, np.empty((10, 1)), np.empty(10)) == 4
     assert made.F.tobytes() == before.tobytes()
-    assert auc_score.margins(made.F, X, np.empty(10)) == 4
+    assert auc_score.margins(made.F, X, np.empty((10, 1))) == 4
+    assert auc_score.probabilities(made.F, X, np.empty(10)) == 4
+    assert np.isnan(auc_score.probability(made.F, X[4:5]))
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0])
 def test_sgd_steps_are_those_of_the_summed_pair_losses(scale):
     X, y = stream(7, n=40)
     X = X * scale
-    made = Moments(n_matrices=2)
+    made = Moments(exact=False)
     made.widen(5)
-    made.F[auc.DECAY], made.F[auc.RATE], made.F[auc.REGULARIZATION] = 1.0, 0.01, 1e-3
+    made.memory(0)[[auc.DECAY, auc.RATE, auc.REGULARIZATION]] = 1.0, 0.01, 1e-3
     auc_sgd.learn(made.F, X, y)
     expected = naive.sgd(X, y, 0.01, 1e-3)
     # differences of losses near 1 by steps of 1e-5
-    np.testing.assert_allclose(made.vectors()[auc.W, :5], expected, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(made.own(0)[auc.W, :5], expected, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("cost", [0.42, 0.3, 0.2])
@@ -187,11 +194,11 @@ def test_mixture_is_that_of_numpy():
     n = N_EVENTS
     ratios = rng.normal(size=(n, 5)) * [1, 3, 10, 30, 2]
     y = (rng.random(n) < 1 / (1 + np.exp(-ratios[:, 1]))).astype(np.int8)
-    M = np.zeros(auc_adaptive.mixer_size(5))
-    auc_adaptive.reset_mixer(M, 5)
+    M = np.zeros(auc_adaptive.MIXER_SIZE)
+    auc_adaptive.reset_mixer(M)
     scores, chances = np.empty(n), np.empty(n)
-    memo = np.hstack([ratios, np.empty((n, 9))])
-    auc_adaptive.mix_then_learn(M, memo, memo, y, scores, chances)
+    memo = np.hstack([ratios, np.empty((n, auc_adaptive.N_FORECASTERS))])
+    auc_adaptive.mix_then_learn(M, memo, y, scores, chances)
     mixture = naive.Mixture(5)
     for t in range(n):
         score, chance = mixture.forecast(ratios[t])
@@ -200,13 +207,32 @@ def test_mixture_is_that_of_numpy():
         mixture.learn(ratios[t], y[t])
 
 
+def test_the_mixer_learns_the_same_whichever_kernel_it_learns_by():
+    rng = np.random.default_rng(10)
+    memo = rng.normal(size=(N_EVENTS, auc_adaptive.MEMO_WIDTH))
+    y = rng.integers(-1, 2, N_EVENTS).astype(np.int8)
+    scores, chances = np.empty(N_EVENTS), np.empty(N_EVENTS)
+    states = []
+    for how in ("learn", "mix_then_learn", "mix_then_learn_late"):
+        M, said = np.zeros(auc_adaptive.MIXER_SIZE), memo.copy()
+        auc_adaptive.reset_mixer(M)
+        if how == "learn":
+            auc_adaptive.learn(M, said, y)
+        elif how == "mix_then_learn":
+            auc_adaptive.mix_then_learn(M, said, y, scores, chances)
+        else:
+            auc_adaptive.mix_then_learn_late(M, said, said, y, scores, chances)
+        states.append(M[: auc_adaptive.STATE_SIZE].tolist())
+    assert states[0] == states[1] == states[2]
+
+
 def test_functions_of_one_name_are_the_same_in_every_file():
     def sources(module):
         found = {name: getattr(f, "py_func", f) for name, f in vars(module).items()}
         return {
             name: inspect.getsource(f)
             for name, f in found.items()
-            if inspect.isfunction(f) and f.__module__ == module.__name__ and name != "_matrix"
+            if inspect.isfunction(f) and f.__module__ == module.__name__
         }
 
     ours = sources(auc)

@@ -34,6 +34,33 @@ def test_it_is_a_mixture_of_five_aucros():
             expert.learn_one(x, label)
 
 
+def said_by(bank: list[AUCRO], x: np.ndarray) -> list[float]:
+    return [aucro.score_one(x) for aucro in bank]
+
+
+@pytest.mark.parametrize("width", [3, 20])
+def test_each_memory_says_bit_for_bit_what_an_aucro_of_its_own_says(width):
+    X, y = stream(n=200, m=width)
+    X[::17, 0] *= 50  # values that are cut
+    model = AdaptiveAUCRO()
+    bank = [AUCRO(half_life=m.half_life, clock="class" if m.by_class else "time") for m in MEMORIES]
+    names = tuple(range(width))
+    for x, label in zip(X, y, strict=True):
+        _, memo = model.forecast_columns(names, x[None])
+        assert memo[0, : len(MEMORIES)].tolist() == said_by(bank, x)
+        for learner in (model, *bank):
+            learner.learn_one(x, label)
+
+
+def test_a_memory_that_is_left_behind_by_the_width_is_undecided():
+    X, y = stream(n=60, m=130)
+    model = AdaptiveAUCRO().learn_many(X[:50], y[:50])
+    _, memo = model.forecast_columns(tuple(range(130)), X[50:])
+    for e, memory in enumerate(MEMORIES):
+        assert (memo[:, e] != 0.0).all() == (memory.max_width is None)
+    assert [model.score_one(x) for x in X[50:]] == model.score_many(X[50:]).tolist()
+
+
 def test_which_label_comes_first_does_not_matter():
     X, y = stream()
     y[:7] = 1
@@ -62,16 +89,16 @@ def test_it_grows_through_the_widths_where_memories_are_dropped(widths):
     assert np.isfinite(model.score_many(X)).all()
     again = AdaptiveAUCRO.from_state(model.state())
     assert again.score_many(X).tolist() == model.score_many(X).tolist()
-    assert sum(moments is not None for moments in model._bank) == 3
+    assert len(model._kept) == model._bank.n_memories == 3
 
 
 def test_variances_are_kept_when_the_rest_of_the_covariance_is_dropped():
     X, y = stream(n=80, m=10)
     model = AdaptiveAUCRO().learn_many(X, y)
-    before = model._bank[0].covariance(1)
+    before = model._bank.covariance(0, 1)
     model._features.grow(tuple(range(10, 600)))
     model._widen(600)
-    np.testing.assert_array_equal(np.diag(model._bank[0].covariance(1))[:10], np.diag(before))
+    np.testing.assert_array_equal(np.diag(model._bank.covariance(0, 1))[:10], np.diag(before))
 
 
 # Late labels

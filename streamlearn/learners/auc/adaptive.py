@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +33,8 @@ MEMORIES = (
     Memory(100.0, True),
 )
 CLIP = 3.0
-MEMO_WIDTH = 2 * len(MEMORIES) + 1 + auc_adaptive.N_STACKS  # what the memories said, and the forecasters made of it
+NO_CHANCES = np.empty(0)
+MEMO_WIDTH = auc_adaptive.MEMO_WIDTH  # what the memories said, and what the forecasters made of it
 
 
 class AdaptiveAUCRO(PairRejecter):
@@ -73,61 +75,78 @@ class AdaptiveAUCRO(PairRejecter):
         self.reject_cost = reject_cost
         self.max_features = max_features
         self.positive = positive
-        self._bank: list[Moments | None] = [Moments(n_matrices=3, diagonal_above=DIAGONAL_ABOVE) for _ in MEMORIES]
-        self._mixer = np.zeros(auc_adaptive.mixer_size(len(MEMORIES)))
-        auc_adaptive.reset_mixer(self._mixer, len(MEMORIES))
+        self._kept = list(range(len(MEMORIES)))
+        self._bank = Moments(n_memories=len(MEMORIES), exact=True, diagonal_above=DIAGONAL_ABOVE)
+        self._mixer = np.zeros(auc_adaptive.MIXER_SIZE)
+        auc_adaptive.reset_mixer(self._mixer)
+        self._make_scratch()
         self._write_parameters()
         super().__init__()
 
+    def _make_scratch(self) -> None:
+        # Room for one event, so that one by one nothing is allocated.
+        self._memo_of_one = np.zeros((1, MEMO_WIDTH))
+        self._unread = np.zeros(1)
+
     def _write_parameters(self) -> None:
-        for memory, moments in zip(MEMORIES, self._bank, strict=True):
-            if moments is not None:
-                F = moments.F
-                F[auc.DECAY] = 1.0 if memory.half_life is None else 0.5 ** (1.0 / memory.half_life)
-                F[auc.CLASS_CLOCK] = memory.by_class
-                F[auc.CLIP] = CLIP
-                F[auc.REGULARIZATION] = -1.0
+        self._bank.F[auc.CLIP] = CLIP
+        for e, column in enumerate(self._kept):
+            memory, H = MEMORIES[column], self._bank.memory(e)
+            H[auc.DECAY] = 1.0 if memory.half_life is None else 0.5 ** (1.0 / memory.half_life)
+            H[auc.CLASS_CLOCK] = memory.by_class
+            H[auc.REGULARIZATION] = -1.0
+            H[auc.COLUMN] = column
 
     # Hooks
 
     def _widen(self, n_features: int) -> None:
-        for e, memory in enumerate(MEMORIES):
-            moments = self._bank[e]
-            if moments is not None and memory.max_width is not None and n_features > memory.max_width:
-                self._bank[e] = None
-            elif moments is not None:
-                moments.widen(n_features)
+        staying = [e for e, k in enumerate(self._kept) if n_features <= (MEMORIES[k].max_width or n_features)]
+        self._bank.widen(n_features, staying)
+        self._kept = [self._kept[e] for e in staying]
+        self._memo_of_one[:] = 0.0
 
     def _swap_classes(self) -> None:
-        for moments in self._bank:
-            if moments is not None:
-                moments.swap_classes()
+        self._bank.swap_classes()
         self._mixer[:2] = self._mixer[1::-1].copy()
 
     def _score(self, X: FloatArray, out: FloatArray) -> int:
-        return self._mix(X, out, np.empty(len(X)))
+        return self._score_memo(X, out, self._room(len(X)), self._memo(len(X)))
 
     def _probability(self, X: FloatArray, out: FloatArray) -> int:
-        return self._mix(X, np.empty(len(X)), out)
+        return self._score_memo(X, self._room(len(X)), out, self._memo(len(X)))
 
-    def _mix(self, X: FloatArray, scores: FloatArray, probabilities: FloatArray) -> int:
-        return self._score_memo(X, scores, probabilities, np.empty((len(X), MEMO_WIDTH)))
+    def _room(self, n: int) -> FloatArray:
+        return self._unread if n == 1 else np.empty(n)
+
+    def _memo(self, n: int) -> FloatArray:
+        """Return room for n memos, with zeros for the memories that were dropped: they are undecided."""
+        return self._memo_of_one if n == 1 else np.zeros((n, MEMO_WIDTH))
+
+    def _probability_one(self, row: FloatArray) -> float:
+        memo = self._memo_of_one
+        if auc_score.margins(self._bank.F, row, memo) >= 0:
+            return math.nan
+        return auc_adaptive.mixed_probability(self._mixer, memo)
 
     def _learn(self, X: FloatArray, codes: CodeArray) -> int:
-        return self._test_then_learn(X, X, codes, np.empty(len(X)), np.empty(len(X)))
+        memo = self._memo(len(X))
+        bad = auc.test_then_learn(self._bank.F, X, X, codes, memo, NO_CHANCES)
+        if bad < 0:
+            auc_adaptive.learn(self._mixer, memo, codes)
+        return bad
 
     def _test_then_learn(
         self, X_test: FloatArray, X_learn: FloatArray, codes: CodeArray, scores: FloatArray, probabilities: FloatArray
     ) -> int:
-        memo = np.empty((len(X_test), MEMO_WIDTH))
         if X_test is X_learn:
+            memo = self._memo(len(X_test))
             return self._test_then_learn_memo(X_test, X_learn, codes, scores, probabilities, memo, memo)
         bad = max(first_bad_row(X_test), first_bad_row(X_learn))
         if bad >= 0:
             return bad
         for i in range(len(X_test)):
             row = slice(i, i + 1)
-            self._score_memo(X_test[row], scores[row], probabilities[row], memo[row])
+            self._score_memo(X_test[row], scores[row], probabilities[row], self._memo(1))
             self._learn(X_learn[row], codes[row])
         return -1
 
@@ -138,15 +157,16 @@ class AdaptiveAUCRO(PairRejecter):
         """Numbers to keep of each forecast until its label comes."""
         return MEMO_WIDTH
 
+    def _clear_dropped(self, memo: FloatArray) -> None:
+        if len(self._kept) < len(MEMORIES):
+            memo[:, : len(MEMORIES)] = 0.0
+
     def _score_memo(self, X: FloatArray, scores: FloatArray, probabilities: FloatArray, memo: FloatArray) -> int:
         """Forecast, and write to memo[n, memo_width] what the memories said."""
-        ratios = np.zeros((len(MEMORIES), len(X)))
-        for e, moments in enumerate(self._bank):
-            if moments is not None:
-                bad = auc_score.margins(moments.F, X, ratios[e])
-                if bad >= 0:
-                    return bad
-        memo[:, : len(MEMORIES)] = ratios.T
+        self._clear_dropped(memo)
+        bad = auc_score.margins(self._bank.F, X, memo)
+        if bad >= 0:
+            return bad
         auc_adaptive.mix(self._mixer, memo, scores, probabilities)
         return -1
 
@@ -165,29 +185,22 @@ class AdaptiveAUCRO(PairRejecter):
         The mixture then trusts each memory as far as it was right at that delay. The two memos may be overlapping views
         of one array, row i of memo_learn being an earlier row of memo_test.
         """
-        ratios = np.zeros((len(MEMORIES), len(X_test)))
-        chances = np.empty(len(X_test))
-        for e, moments in enumerate(self._bank):
-            if moments is not None:
-                bad = auc.test_then_learn(moments.F, X_test, X_learn, codes, ratios[e], chances)
-                if bad >= 0:
-                    return bad
-        memo_test[:, : len(MEMORIES)] = ratios.T
-        auc_adaptive.mix_then_learn(self._mixer, memo_test, memo_learn, codes, scores, probabilities)
+        self._clear_dropped(memo_test)
+        bad = auc.test_then_learn(self._bank.F, X_test, X_learn, codes, memo_test, NO_CHANCES)
+        if bad >= 0:
+            return bad
+        if memo_test is memo_learn:
+            auc_adaptive.mix_then_learn(self._mixer, memo_test, codes, scores, probabilities)
+        else:
+            auc_adaptive.mix_then_learn_late(self._mixer, memo_test, memo_learn, codes, scores, probabilities)
         return -1
 
     # State
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        arrays: dict[str, NDArray[Any]] = {"mixer": self._mixer}
-        for e, moments in enumerate(self._bank):
-            if moments is not None:
-                arrays |= {f"{name}_of_{e}": array for name, array in moments.arrays().items()}
-        return arrays
+        return {"mixer": self._mixer[: auc_adaptive.STATE_SIZE], **self._bank.arrays()}
 
     def _set_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._set_arrays(arrays)
-        for moments in self._bank:
-            if moments is not None:
-                moments.restored()
+        self._bank.write_sizes()
         self._write_parameters()

@@ -102,7 +102,7 @@ class AUCRO(PairRejecter):
         self.max_features = max_features
         self.positive = positive
         self._check()
-        self._moments = Moments(n_matrices=3 if solver == "exact" else 2)
+        self._moments = Moments(exact=solver == "exact")
         self._write_parameters()
         super().__init__()
 
@@ -125,16 +125,17 @@ class AUCRO(PairRejecter):
             raise BadParameter(f"{self.name}: solve_every must be a whole number >= 1 or None, got {every!r}")
 
     def _write_parameters(self) -> None:
-        F = self._moments.F
-        F[auc.DECAY] = 1.0 if self.half_life is None else 0.5 ** (1.0 / self.half_life)
-        F[auc.CLASS_CLOCK] = self.clock == "class"
+        F, H = self._moments.F, self._moments.memory(0)
         F[auc.CLIP] = 0.0 if self.clip is None else self.clip
-        F[auc.EVERY] = 0.0 if self.solve_every is None else self.solve_every
-        F[auc.RATE] = 0.0 if self.learning_rate == "auto" else self.learning_rate
         F[auc.SCALING] = SCALES["standard" if self.scale == "auto" else self.scale]
         F[auc.RAW] = self.margin == "paper"
+        H[auc.DECAY] = 1.0 if self.half_life is None else 0.5 ** (1.0 / self.half_life)
+        H[auc.CLASS_CLOCK] = self.clock == "class"
+        H[auc.EVERY] = 0.0 if self.solve_every is None else self.solve_every
+        H[auc.RATE] = 0.0 if self.learning_rate == "auto" else self.learning_rate
         unset = -1.0 if self.solver == "exact" else DEFAULT_REGULARIZATION
-        F[auc.REGULARIZATION] = unset if self.regularization == "auto" else self.regularization
+        H[auc.REGULARIZATION] = unset if self.regularization == "auto" else self.regularization
+        H[auc.COLUMN] = 0.0
 
     # Hooks
 
@@ -150,7 +151,7 @@ class AUCRO(PairRejecter):
         return auc_sgd.learn(self._moments.F, X, codes)
 
     def _score(self, X: FloatArray, out: FloatArray) -> int:
-        return auc_score.margins(self._moments.F, X, out)
+        return auc_score.margins(self._moments.F, X, out.reshape(-1, 1))
 
     def _probability(self, X: FloatArray, out: FloatArray) -> int:
         return auc_score.probabilities(self._moments.F, X, out)
@@ -162,12 +163,12 @@ class AUCRO(PairRejecter):
         self, X_test: FloatArray, X_learn: FloatArray, codes: CodeArray, scores: FloatArray, probabilities: FloatArray
     ) -> int:
         kernel = auc.test_then_learn if self.solver == "exact" else auc_sgd.test_then_learn
-        return kernel(self._moments.F, X_test, X_learn, codes, scores, probabilities)
+        return kernel(self._moments.F, X_test, X_learn, codes, scores.reshape(-1, 1), probabilities)
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return self._moments.arrays()
 
     def _set_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._set_arrays(arrays)
-        self._moments.restored()
+        self._moments.write_sizes()
         self._write_parameters()

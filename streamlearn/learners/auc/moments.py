@@ -1,7 +1,8 @@
-"""The class statistics behind AUCRO as one aligned array that can grow."""
+"""The class statistics behind AUCRO and its bank as one aligned array that can grow."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from streamlearn.kernels import auc
 from streamlearn.learners.auc.arena import BLOCK, capacity
 
 ALIGNMENT = 64  # bytes: vector loads that cross a cache line cost twice
-PAIRED = (auc.WEIGHT, auc.SEEN, auc.FACTOR, auc.SPREAD)
+PAIRED = (auc.WEIGHT, auc.FACTOR, auc.SPREAD)
 
 
 def triangle_size(cap: int) -> int:
@@ -22,12 +23,15 @@ def triangle_size(cap: int) -> int:
 
 
 class Moments:
-    """Counts, means and covariances of two classes, with the weights made of them; the layout is that of the kernels.
+    """Counts, means and covariances of two classes in one or several memories, with the weights made of them.
+
+    The layout is that of the kernels.
 
     Parameters
     ----------
-    n_matrices : int
-        2, or 3 where the kernel needs a workspace of the size of a covariance.
+    n_memories : int
+    exact : bool
+        Whether to add the workspace in which the exact solver factorises.
     diagonal_above : int or None
         Width beyond which only variances are kept.
 
@@ -36,52 +40,79 @@ class Moments:
     F : float64[arena_size]
     """
 
-    def __init__(self, *, n_matrices: int, diagonal_above: int | None = None) -> None:
-        self.n_matrices = n_matrices
+    def __init__(self, *, n_memories: int = 1, exact: bool, diagonal_above: int | None = None) -> None:
+        self.n_memories = n_memories
+        self.exact = exact
         self.diagonal_above = diagonal_above
         self._allocate(0)
-        for which in (0, 1):
-            self.F[auc.FACTOR + which] = 1.0
+        for e in range(n_memories):
+            self.memory(e)[auc.FACTOR : auc.FACTOR + 2] = 1.0
 
     def _allocate(self, n_features: int) -> None:
         self.n_features = n_features
         self.capacity = capacity(n_features)
         self.diagonal = self.diagonal_above is not None and n_features > self.diagonal_above
         self._matrix_size = self.capacity if self.diagonal else triangle_size(self.capacity)
-        size = auc.HEADER + auc.N_VECTORS * self.capacity + self.n_matrices * self._matrix_size
-        self.F = _aligned_zeros(size)
-        self.F[auc.CAPACITY], self.F[auc.DIAGONAL] = self.capacity, self.diagonal
-        vectors = self.vectors()
-        vectors[auc.LOW], vectors[auc.HIGH] = -auc.HUGE, auc.HUGE
+        self._memory_size = auc.MEMORY_HEADER + auc.N_OWN * self.capacity + 2 * self._matrix_size
+        workspace = self._matrix_size if self.exact and not self.diagonal else 0
+        self.F = _aligned_zeros(self._first_memory() + self.n_memories * self._memory_size + workspace)
+        self.write_sizes()
+        common = self.common()
+        common[auc.LOW], common[auc.HIGH] = -auc.HUGE, auc.HUGE
 
-    def vectors(self) -> FloatArray:
-        """Return float64[N_VECTORS, capacity], a view."""
-        return self.F[auc.HEADER : auc.HEADER + auc.N_VECTORS * self.capacity].reshape(auc.N_VECTORS, self.capacity)
+    def write_sizes(self) -> None:
+        """Write the sizes to the header, which kernels rely on: a saved state that was copied in may be damaged."""
+        F = self.F
+        F[auc.CAPACITY], F[auc.DIAGONAL] = self.capacity, self.diagonal
+        F[auc.MEMORY_SIZE], F[auc.N_MEMORIES] = self._memory_size, self.n_memories
 
-    def matrix(self, which: int) -> FloatArray:
-        """Return the scatter of class 0 or 1 as it is stored, a view."""
-        start = auc.HEADER + auc.N_VECTORS * self.capacity + which * self._matrix_size
-        return self.F[start : start + self._matrix_size]
+    def _first_memory(self) -> int:
+        return auc.HEADER + auc.N_COMMON * self.capacity
 
-    def widen(self, n_features: int) -> None:
-        """Make room for columns that were 0 for ever."""
-        old = Moments.__new__(Moments)
-        old.__dict__.update(self.__dict__)
+    def common(self) -> FloatArray:
+        """Return what all memories share, float64[N_COMMON, capacity], a view."""
+        return self.F[auc.HEADER : self._first_memory()].reshape(auc.N_COMMON, self.capacity)
+
+    def memories(self) -> FloatArray:
+        """Return the blocks of all memories, float64[n_memories, memory_size], a view."""
+        start = self._first_memory()
+        return self.F[start : start + self.n_memories * self._memory_size].reshape(self.n_memories, -1)
+
+    def memory(self, e: int) -> FloatArray:
+        """Return the block of memory e, which its header begins, a view."""
+        block: FloatArray = self.memories()[e]
+        return block
+
+    def own(self, e: int) -> FloatArray:
+        """Return the vectors of memory e, float64[N_OWN, capacity], a view."""
+        end = auc.MEMORY_HEADER + auc.N_OWN * self.capacity
+        return self.memory(e)[auc.MEMORY_HEADER : end].reshape(auc.N_OWN, self.capacity)
+
+    def scatter(self, e: int) -> FloatArray:
+        """Return the scatter of both classes in memory e as it is stored, float64[2, n_elements], a view."""
+        return self.memory(e)[auc.MEMORY_HEADER + auc.N_OWN * self.capacity :].reshape(2, self._matrix_size)
+
+    def widen(self, n_features: int, kept: Sequence[int] | None = None) -> None:
+        """Make room for columns that were 0 for ever; keep all memories or only those listed."""
+        kept = range(self.n_memories) if kept is None else kept
         over = self.diagonal_above is not None and n_features > self.diagonal_above
-        if capacity(n_features) == self.capacity and over == self.diagonal:
+        if capacity(n_features) == self.capacity and over == self.diagonal and len(kept) == self.n_memories:
             self.n_features = n_features
             return
+        old = Moments.__new__(Moments)
+        old.__dict__.update(self.__dict__)
+        self.n_memories = len(kept)
         self._allocate(n_features)
-        kept = slice(0, auc.CAPACITY), slice(auc.CAPACITY + 1, auc.HEADER)
-        for part in kept:
-            self.F[part] = old.F[part]
-        self.F[auc.DIAGONAL] = self.diagonal
-        self.vectors()[:, : old.capacity] = old.vectors()
-        for which in (0, 1):
-            self._copy_matrix(old, which)
+        self.F[: auc.HEADER] = old.F[: auc.HEADER]
+        self.write_sizes()
+        self.common()[:, : old.capacity] = old.common()
+        for mine, theirs in enumerate(kept):
+            self.memory(mine)[: auc.MEMORY_HEADER] = old.memory(theirs)[: auc.MEMORY_HEADER]
+            self.own(mine)[:, : old.capacity] = old.own(theirs)
+            for source, target in zip(old.scatter(theirs), self.scatter(mine), strict=True):
+                self._copy_scatter(old, source, target)
 
-    def _copy_matrix(self, old: Moments, which: int) -> None:
-        source, target = old.matrix(which), self.matrix(which)
+    def _copy_scatter(self, old: Moments, source: FloatArray, target: FloatArray) -> None:
         if self.diagonal:
             target[: old.capacity] = source if old.diagonal else source[_diagonal_places(old.capacity)]
             return
@@ -90,31 +121,20 @@ class Moments:
 
     def swap_classes(self) -> None:
         """Exchange the classes; only one of them has been seen, so there are no weights yet."""
-        F, V = self.F, self.vectors()
-        for first in PAIRED:
-            F[[first, first + 1]] = F[[first + 1, first]]
-        F[auc.PRIOR] = 0.0 - F[auc.PRIOR]
-        V[[auc.CENTRE, auc.CENTRE + 1]] = V[[auc.CENTRE + 1, auc.CENTRE]]
-        kept = self.matrix(0).copy()
-        self.matrix(0)[:] = self.matrix(1)
-        self.matrix(1)[:] = kept
+        _swap(self.F, auc.SEEN)
+        for e in range(self.n_memories):
+            for slot in PAIRED:
+                _swap(self.memory(e), slot)
+            _swap(self.own(e), auc.CENTRE)
+            _swap(self.scatter(e), 0)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the state as views, without the workspace."""
-        return {
-            "header": self.F[: auc.HEADER],
-            "vectors": self.vectors()[: auc.X],
-            "scatter_0": self.matrix(0),
-            "scatter_1": self.matrix(1),
-        }
+        return {"header": self.F[: auc.HEADER], "common": self.common()[: auc.X], "memories": self.memories()}
 
-    def restored(self) -> None:
-        """Set the sizes in the header anew after a saved state was copied in: kernels rely on them."""
-        self.F[auc.CAPACITY], self.F[auc.DIAGONAL] = self.capacity, self.diagonal
-
-    def covariance(self, which: int) -> FloatArray:
-        """Return the covariance of a class's clipped, shifted events, float64[n_features, n_features]."""
-        m, factor, stored = self.n_features, self.F[auc.FACTOR + which], self.matrix(which)
+    def covariance(self, e: int, label: int) -> FloatArray:
+        """Return the covariance of a class's clipped, shifted events in memory e, float64[n_features, n_features]."""
+        m, factor, stored = self.n_features, self.memory(e)[auc.FACTOR + label], self.scatter(e)[label]
         if self.diagonal:
             return np.diag(factor * stored[:m])
         full = np.zeros((self.capacity, self.capacity))
@@ -123,6 +143,10 @@ class Moments:
         upper = np.triu(full)
         covariance: FloatArray = factor * (upper + np.triu(full, 1).T)[:m, :m]
         return covariance
+
+
+def _swap(array: FloatArray, first: int) -> None:
+    array[[first, first + 1]] = array[[first + 1, first]]
 
 
 def _aligned_zeros(size: int) -> FloatArray:
