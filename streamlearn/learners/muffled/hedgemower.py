@@ -99,7 +99,8 @@ class HedgeMower1(PoolScorer):
         "uniform" (default): a fair sample of all unlabelled events. "biased": each arrival replaces a random one.
         "sliding": the last ones.
     refit_every, refit_share : int, float
-        A refit takes max(refit_every, refit_share x labels in the buffer) new labels.
+        A refit takes max(refit_every, refit_share x labels in the buffer) new labels. With 10 for the 2 the first
+        models of a stream come late, and a refit on few labels takes milliseconds.
     seed : int
         Of all random choices.
     max_features : int
@@ -135,7 +136,7 @@ class HedgeMower1(PoolScorer):
         labelled_buffer: int = 1000,
         unlabelled_buffer: int = 2000,
         reservoir: str = "uniform",
-        refit_every: int = 10,
+        refit_every: int = 2,
         refit_share: float = 0.1,
         seed: int = 0,
         max_features: int = 100_000,
