@@ -1,7 +1,9 @@
 """Arithmetic of AUCRO by stochastic gradient, as published: class statistics, running scaling, one step an event.
 
 Layout of the arena and the functions that have a namesake in auc.py are the same as there, word for word: the
-compiler's cache does not notice an edit in another file. Only the first memory is used, and there is no workspace.
+compiler's cache does not notice an edit in another file. But a matrix is kept whole, row by row: a product with half
+of it needs sums along rows, which do not vectorise and take longer than the other half. Only the first memory is used,
+and there is no workspace.
 """
 
 from __future__ import annotations
@@ -118,17 +120,14 @@ def _take_row(F: FloatArray, V: FloatArray, x: FloatArray, label: int) -> None:
 
 @kernel
 def _rank_one(T: FloatArray, u: FloatArray, a: float) -> None:
-    """Add ``a u u'`` to the triangle T in place, two rows a pass: half the loads of u."""
-    k = 0
-    for start in range(0, u.size, BLOCK):
-        v, n = u[start:], u.size - start
-        for r in range(0, BLOCK, 2):
-            first, second = T[k : k + n], T[k + n : k + 2 * n]
-            a0, a1 = a * v[r], a * v[r + 1]
-            for j in range(n):
-                first[j] += a0 * v[j]
-                second[j] += a1 * v[j]
-            k += 2 * n
+    """Add ``a u u'`` to T, float64[capacity * capacity], in place, two rows a pass: half the loads of u."""
+    n = u.size
+    for r in range(0, n, 2):
+        first, second = T[r * n : (r + 1) * n], T[(r + 1) * n : (r + 2) * n]
+        a0, a1 = a * u[r], a * u[r + 1]
+        for j in range(n):
+            first[j] += a0 * u[j]
+            second[j] += a1 * u[j]
 
 
 @kernel
@@ -196,39 +195,19 @@ def _scales(F: FloatArray, V: FloatArray, m: int) -> None:
 
 @kernel
 def _times(T: FloatArray, z: FloatArray, out: FloatArray) -> None:
-    """Write the product of the symmetric T (a triangle) and z to out, float64[capacity]; eight rows a pass."""
+    """Write the product of the symmetric T and z to out, float64[capacity]; eight rows a pass."""
     out[:] = 0.0
-    k = 0
-    for start in range(0, z.size, BLOCK):
-        v, o = z[start:], out[start:]
-        n = v.size
-        P = T[k : k + BLOCK * n].reshape(BLOCK, n)
-        p0, p1, p2, p3, p4, p5, p6, p7 = P[0], P[1], P[2], P[3], P[4], P[5], P[6], P[7]
-        a0, a1, a2, a3, a4, a5, a6, a7 = v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]
-        for j in range(BLOCK, n):  # the mirror image of what lies right of the block
-            o[j] += ((a0 * p0[j] + a1 * p1[j]) + (a2 * p2[j] + a3 * p3[j])) + (
+    n = z.size
+    for r in range(0, n, BLOCK):
+        P = T[r * n : (r + BLOCK) * n]
+        p0, p1, p2, p3 = P[:n], P[n : 2 * n], P[2 * n : 3 * n], P[3 * n : 4 * n]
+        p4, p5, p6, p7 = P[4 * n : 5 * n], P[5 * n : 6 * n], P[6 * n : 7 * n], P[7 * n :]
+        a0, a1, a2, a3 = z[r], z[r + 1], z[r + 2], z[r + 3]
+        a4, a5, a6, a7 = z[r + 4], z[r + 5], z[r + 6], z[r + 7]
+        for j in range(n):
+            out[j] += ((a0 * p0[j] + a1 * p1[j]) + (a2 * p2[j] + a3 * p3[j])) + (
                 (a4 * p4[j] + a5 * p5[j]) + (a6 * p6[j] + a7 * p7[j])
             )
-        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
-        for j in range(n):
-            a = v[j]
-            s0 += p0[j] * a
-            s1 += p1[j] * a
-            s2 += p2[j] * a
-            s3 += p3[j] * a
-            s4 += p4[j] * a
-            s5 += p5[j] * a
-            s6 += p6[j] * a
-            s7 += p7[j] * a
-        o[0] += s0
-        o[1] += s1
-        o[2] += s2
-        o[3] += s3
-        o[4] += s4
-        o[5] += s5
-        o[6] += s6
-        o[7] += s7
-        k += BLOCK * n
 
 
 @kernel
@@ -269,10 +248,9 @@ def _safe_rate(H: FloatArray, T: FloatArray, factor: float, s: FloatArray, dd: f
 
     ``1/(theta + sqrt(theta^2 + 2 theta L/D^2))`` with the loss so far for the unknown loss of the best weights.
     """
-    trace, k = 0.0, 0
+    trace = 0.0
     for j in range(s.size):
-        trace += T[k + j % BLOCK] * s[j] * s[j]
-        k += s.size - j + j % BLOCK
+        trace += T[j * (s.size + 1)] * s[j] * s[j]
     theta = H[REGULARIZATION] + dd + factor * trace
     return float(1.0 / (theta + math.sqrt(theta) * math.sqrt(theta + 2.0 * H[LOSS] / COMPARATOR**2)))
 

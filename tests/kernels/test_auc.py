@@ -181,6 +181,18 @@ def test_sgd_steps_are_those_of_the_summed_pair_losses(scale):
     np.testing.assert_allclose(made.own(0)[auc.W, :5], expected, rtol=1e-5, atol=1e-7)
 
 
+def test_sgd_keeps_the_covariance_too():
+    X, y = stream(11)
+    made = Moments(exact=False)
+    made.widen(5)
+    made.memory(0)[[auc.DECAY, auc.RATE, auc.REGULARIZATION]] = 1.0, 0.01, 1e-3
+    auc_sgd.learn(made.F, X, y)
+    for label in (0, 1):
+        np.testing.assert_allclose(
+            made.covariance(0, label), np.cov(X[y == label].T, bias=True), rtol=CLOSE, atol=CLOSE
+        )
+
+
 @pytest.mark.parametrize("cost", [0.42, 0.3, 0.2])
 def test_weights_for_another_cost_are_alpha_times_those_for_a_half(cost):
     X, y = stream(8, n=30)
@@ -238,7 +250,7 @@ def test_functions_of_one_name_are_the_same_in_every_file():
     ours = sources(auc)
     for module in (auc_sgd, auc_score):
         theirs = sources(module)
-        shared = (set(ours) & set(theirs)) - {"_learn_row"}
+        shared = (set(ours) & set(theirs)) - {"_learn_row", "_rank_one"}
         assert len(shared) >= 4
         for name in shared:
             assert ours[name] == theirs[name]

@@ -31,7 +31,7 @@ class Moments:
     ----------
     n_memories : int
     exact : bool
-        Whether to add the workspace in which the exact solver factorises.
+        For the exact solver: triangles, and a workspace of that size. Else whole matrices, as sgd wants them.
     diagonal_above : int or None
         Width beyond which only variances are kept.
 
@@ -52,7 +52,8 @@ class Moments:
         self.n_features = n_features
         self.capacity = capacity(n_features)
         self.diagonal = self.diagonal_above is not None and n_features > self.diagonal_above
-        self._matrix_size = self.capacity if self.diagonal else triangle_size(self.capacity)
+        whole = triangle_size(self.capacity) if self.exact else self.capacity**2
+        self._matrix_size = self.capacity if self.diagonal else whole
         self._memory_size = auc.MEMORY_HEADER + auc.N_OWN * self.capacity + 2 * self._matrix_size
         workspace = self._matrix_size if self.exact and not self.diagonal else 0
         self.F = _aligned_zeros(self._first_memory() + self.n_memories * self._memory_size + workspace)
@@ -116,6 +117,9 @@ class Moments:
         if self.diagonal:
             target[: old.capacity] = source if old.diagonal else source[_diagonal_places(old.capacity)]
             return
+        if not self.exact:
+            target.reshape(self.capacity, -1)[: old.capacity, : old.capacity] = source.reshape(old.capacity, -1)
+            return
         for (a, n), (b, m) in zip(_block_rows(old.capacity), _block_rows(self.capacity), strict=False):
             target[b : b + BLOCK * m].reshape(BLOCK, m)[:, :n] = source[a : a + BLOCK * n].reshape(BLOCK, n)
 
@@ -138,10 +142,12 @@ class Moments:
         if self.diagonal:
             return np.diag(factor * stored[:m])
         full = np.zeros((self.capacity, self.capacity))
-        for i, (a, n) in enumerate(_block_rows(self.capacity)):
-            full[BLOCK * i : BLOCK * (i + 1), BLOCK * i :] = stored[a : a + BLOCK * n].reshape(BLOCK, n)
-        upper = np.triu(full)
-        covariance: FloatArray = factor * (upper + np.triu(full, 1).T)[:m, :m]
+        if not self.exact:
+            full[:] = stored.reshape(full.shape)
+        else:
+            for i, (a, n) in enumerate(_block_rows(self.capacity)):
+                full[BLOCK * i : BLOCK * (i + 1), BLOCK * i :] = stored[a : a + BLOCK * n].reshape(BLOCK, n)
+        covariance: FloatArray = factor * (np.triu(full) + np.triu(full, 1).T)[:m, :m]
         return covariance
 
 
