@@ -12,6 +12,7 @@ from streamlearn.runtime.ahead import ReadAhead
 from streamlearn.runtime.checkpoint import Checkpoint, CheckpointFolder, check_same_job
 from streamlearn.runtime.crash import reach
 from streamlearn.runtime.dead_letters import DeadLetters
+from streamlearn.runtime.pace import Pace
 from streamlearn.runtime.screen import Screened
 from streamlearn.runtime.sinks import PredictionSink
 from streamlearn.runtime.together import learn_together
@@ -20,10 +21,6 @@ from streamlearn.snapshot import below, nest
 
 POLL_S = 0.2
 """How long a poll may wait: the longest that a stop request or a timed checkpoint waits for a silent source."""
-
-FIRST_BATCH = 1024
-QUICK_S, SLOW_S = 0.05, 0.2
-"""A batch that took less or more than this is followed by a larger or a smaller one."""
 
 
 @runtime_checkable
@@ -129,24 +126,6 @@ class _Due:
         self.events, self.at_s = events, time.monotonic()
 
 
-class _Pace:
-    """How many events to take at a time.
-
-    Many where learning is quick, so that little time goes between batches, and few where it is slow, so that stop
-    requests and timed checkpoints do not wait for long. No result depends on it.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._least, self._most = min(FIRST_BATCH, most), most
-        self.events = self._least
-
-    def took(self, seconds: float) -> None:
-        if seconds < QUICK_S:
-            self.events = min(self._most, 2 * self.events)
-        elif seconds > SLOW_S:
-            self.events = max(self._least, self.events // 2)
-
-
 class Loop:
     """One job at work.
 
@@ -166,7 +145,7 @@ class Loop:
         self._stop = stop
         self._watch = watch
         self._due = _Due(parts.every, parts.every_s)
-        self._pace = _Pace(parts.batch_events)
+        self._pace = Pace(parts.batch_events)
         # A source that is told of checkpoints is read between them by the same thread.
         self._ahead = None if isinstance(parts.source, Commits) else ReadAhead(parts.source)
         self._source: Source = self._ahead or parts.source

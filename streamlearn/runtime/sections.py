@@ -44,7 +44,7 @@ class SourceSection(Section, frozen=True):
     delimiter, header, names
         Of CSV: one character; whether there is a header line; the columns' names, without a header or in place of it.
     batch_events : int
-        Events decoded and learned at a time; never changes a result.
+        Most events decoded and learned at a time; fewer where that takes long. Never changes a result.
     """
 
     kind: SourceKind
@@ -54,7 +54,7 @@ class SourceSection(Section, frozen=True):
     delimiter: Character | None = None
     header: bool | None = None
     names: tuple[Text, ...] | None = None
-    batch_events: Count = 1024
+    batch_events: Count = 8192
 
 
 class FeaturesSection(Section, frozen=True):
