@@ -191,8 +191,8 @@ def project_l1(w: FloatArray, radius: float) -> None:
         largest = max(largest, abs(w[j]))
     if total <= radius:
         return
-    reach, active, n = LARGE, 0, w.size + 1
-    while n != active:
+    reach, active, n = LARGE, w.size + 2, w.size + 1
+    while n < active:  # not "until equal": an entry at the reach to the last digit may drop out and come back for ever
         active, n, total = n, 0, radius
         for j in range(w.size):
             if largest - abs(w[j]) < reach:

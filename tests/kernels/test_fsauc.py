@@ -145,6 +145,20 @@ def test_the_l1_projection_ends_in_the_ball_from_however_far(values, radius):
     assert np.abs(w).sum() <= radius * (1 + 1e-12)
 
 
+def test_the_l1_projection_ends_where_an_entry_lies_on_the_edge_to_the_last_digit():
+    rng = np.random.default_rng(0)  # one in a few hundred of these rounds so that the edge moves to and fro
+    for _ in range(5000):
+        w = 20.0 + rng.uniform(0.0, 1.0) - np.append(0.0, rng.uniform(0.0, 5.0, size=2))
+        gaps = w.max() - w
+        on_edge = w.max() - (10.0 + gaps.sum()) / len(w)
+        w = np.append(w, on_edge)
+        expected = np.append(w[:-1] - on_edge, 0.0)
+
+        fsauc.project_l1(w, 10.0)
+
+        assert w == pytest.approx(expected, abs=1e-12)
+
+
 def test_the_number_of_stages_is_the_published_one():
     for k in range(6, 40):
         assert fsauc.n_stages(float(k)) == stages(2**k)
