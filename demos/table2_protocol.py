@@ -1,0 +1,168 @@
+"""Cross-validation of the learners of Table 2: AUC of what is ranked, reject rates and risk, fold by fold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import RepeatedStratifiedKFold
+from table2_data import DataSet
+from table2_learners import CONTESTANTS, Contestant, Tuning, chosen, scaled
+from table2_paper import COSTS, alpha, tau
+
+from streamlearn.evaluation import AUC, RejectAUC, RejectRate, RejectRisk
+from streamlearn.learners.base import BinaryScorer
+
+LARGE = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much of the protocol is run; the paper has 5 x 5 folds.
+
+    Attributes
+    ----------
+    n_repeats, n_folds : int
+    n_large_repeats : int
+        Repeats for sets of over `LARGE` rows: their folds are large enough to agree with each other.
+    max_rows : int
+        Rows of a set that take part.
+    tuning : Tuning
+    seed : int
+        Of the folds; rows are shuffled with it before, and inner folds follow from it.
+    split_seed : int or None
+        Of the random halves of the classes of multi-class sets.
+    """
+
+    n_repeats: int = 5
+    n_folds: int = 5
+    n_large_repeats: int = 5
+    max_rows: int = 50_000
+    tuning: Tuning = field(default_factory=Tuning)
+    seed: int = 0
+    split_seed: int | None = None
+
+    def text(self) -> str:
+        """Return what is run, for the head of the output."""
+        t = self.tuning
+        groups = "named per set" if self.split_seed is None else f"drawn with seed {self.split_seed}"
+        return (
+            f"{self.n_repeats} x {self.n_folds} stratified folds ({self.n_large_repeats} x {self.n_folds} with over {LARGE} "
+            f"rows), at most {self.max_rows} rows of a set, seed {self.seed}\n"
+            f"classes of multi-class sets {groups}\n"
+            f"tuning on training rows only, by the AUC of all pairs: {t.n_repeats} x {t.n_folds} inner folds of at most "
+            f"{t.max_rows} rows, one in {t.stride} values of the paper's grids"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One learner at one cost on one fold.
+
+    Attributes
+    ----------
+    learner : str
+    fold : int
+    cost : float
+    auc : float
+        Of the ranked pairs; of the pairs of two kept rows for learners that leave out rows.
+    pair_rate : float
+        Share of pairs that are not ranked.
+    row_rate : float
+        Share of rows left out; NaN for learners that reject pairs.
+    risk : float
+        Share of wrong pairs plus cost times share of rejected ones; a pair with a row left out is a rejected pair.
+    """
+
+    learner: str
+    fold: int
+    cost: float
+    auc: float
+    pair_rate: float
+    row_rate: float
+    risk: float
+
+
+def run(data: DataSet, names: Sequence[str], plan: Plan) -> Iterator[tuple[list[Cell], dict[str, dict[str, float]]]]:
+    """Yield, fold by fold, the cells of all learners and the parameters chosen for them."""
+    n_repeats = plan.n_large_repeats if len(data.y) > LARGE else plan.n_repeats
+    outer = RepeatedStratifiedKFold(n_splits=plan.n_folds, n_repeats=n_repeats, random_state=plan.seed)
+    for fold, (inside, outside) in enumerate(outer.split(data.X, data.y)):
+        order = np.random.default_rng([plan.seed, fold]).permutation(inside)
+        raw, (train, test) = data.part(order), scaled(data, order, outside)
+        cells: list[Cell] = []
+        parameters: dict[str, dict[str, float]] = {}
+        for name in names:
+            contestant = CONTESTANTS[name]
+            # AUCRO at d = 1/2 is OPAUC: the same inner folds choose the same parameters, once.
+            known = parameters.get("AUCRO sgd") if name == "OPAUC" else None
+            parameters[name] = known or chosen(contestant, raw, plan.tuning, plan.seed + fold)
+            cells += measured(contestant, train, test, parameters[name], fold)
+        yield cells, parameters
+
+
+def measured(
+    contestant: Contestant, train: DataSet, test: DataSet, parameters: dict[str, float], fold: int
+) -> list[Cell]:
+    """Return the cells of one learner on one fold."""
+    costs = (0.5,) if contestant.rejects == "nothing" else COSTS
+    model = contestant.fit(train, 0.5, parameters)
+    cells = []
+    for cost in costs:
+        if contestant.trained_per_cost and cost < 0.5:
+            model = contestant.fit(train, cost, parameters)
+        auc, pair_rate, row_rate, risk = MEASURES[contestant.rejects](model, test, cost)
+        cells.append(Cell(contestant.name, fold, cost, auc, pair_rate, row_rate, risk))
+    return cells
+
+
+Measured = tuple[float, float, float, float]
+
+
+def pairs(y: NDArray[np.int8], margins: NDArray[np.float64], cost: float) -> Measured:
+    """Return AUC, pair reject rate, NaN and risk of the rule that ranks a pair whose margins differ by over tau(d)."""
+    metrics = RejectAUC(cost), RejectRate(cost), RejectRisk(cost)
+    for metric in metrics:
+        metric.update_many(y, margins)
+    auc, rate, risk = (metric.get() for metric in metrics)
+    return auc, rate, float("nan"), risk
+
+
+def rows_kept(y: NDArray[np.int8], scores: NDArray[np.float64], kept: NDArray[np.bool_], cost: float) -> Measured:
+    """Return AUC of the pairs of two kept rows, share of the other pairs, share of the other rows, and risk."""
+    n_pairs = float((y == 1).sum()) * float((y == 0).sum())
+    kept_pairs = float((y[kept] == 1).sum()) * float((y[kept] == 0).sum())
+    metric = AUC()
+    metric.update_many(y[kept], scores[kept])
+    auc, rate = metric.get(), 1.0 - kept_pairs / n_pairs
+    wrong = (1.0 - auc) * kept_pairs / n_pairs if kept_pairs else 0.0
+    return auc, rate, 1.0 - float(kept.mean()), wrong + cost * rate
+
+
+def _paper_pairs(model: BinaryScorer, test: DataSet, cost: float) -> Measured:
+    return pairs(test.y, alpha(cost) * np.asarray(model.score_many(test.X)), cost)
+
+
+def _log_odds_pairs(model: BinaryScorer, test: DataSet, cost: float) -> Measured:
+    return pairs(test.y, np.asarray(model.score_many(test.X)), cost)
+
+
+def _log_odds_rows(model: BinaryScorer, test: DataSet, cost: float) -> Measured:
+    scores = np.asarray(model.score_many(test.X))
+    return rows_kept(test.y, scores, np.abs(scores) >= tau(cost), cost)
+
+
+def _hinge_rows(model: BinaryScorer, test: DataSet, cost: float) -> Measured:
+    kept = np.array([label is not None for label in model.predict_many(test.X)])
+    return rows_kept(test.y, np.asarray(model.score_many(test.X)), kept, cost)
+
+
+MEASURES = {
+    "paper pairs": _paper_pairs,
+    "pairs": _log_odds_pairs,
+    "nothing": _log_odds_pairs,
+    "log-odds events": _log_odds_rows,
+    "hinge events": _hinge_rows,
+}
