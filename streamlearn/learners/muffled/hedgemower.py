@@ -188,7 +188,7 @@ class HedgeMower(HedgeMower1):
     >>> from streamlearn import HedgeMower
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 3))
-    >>> model = HedgeMower(n_trees=25).fit(X, X[:, 0] > 0)
+    >>> model = HedgeMower(n_trees=25).fit(X, (X[:, 0] > 0).tolist())
     >>> model.predict_one([2.0, 0.0, 0.0])
     True
     """

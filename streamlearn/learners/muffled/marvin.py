@@ -186,7 +186,7 @@ class MarvinC(Marvin):
     >>> import numpy as np
     >>> from streamlearn import MarvinC
     >>> X = np.random.default_rng(0).normal(size=(300, 3))
-    >>> MarvinC(n_trees=25, n_stages=2).fit(X, X[:, 0] > 0).predict_one([2.0, 0.0, 0.0])
+    >>> MarvinC(n_trees=25, n_stages=2).fit(X, (X[:, 0] > 0).tolist()).predict_one([2.0, 0.0, 0.0])
     True
     """
 
@@ -210,7 +210,7 @@ class MarvinD(MarvinC):
     >>> import numpy as np
     >>> from streamlearn import MarvinD
     >>> X = np.random.default_rng(0).normal(size=(300, 3))
-    >>> MarvinD(n_trees=25, n_stages=2).fit(X, X[:, 0] > 0).predict_one([2.0, 0.0, 0.0])
+    >>> MarvinD(n_trees=25, n_stages=2).fit(X, (X[:, 0] > 0).tolist()).predict_one([2.0, 0.0, 0.0])
     True
     """
 
