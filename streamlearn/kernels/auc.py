@@ -32,9 +32,7 @@ WEIGHT, FACTOR, SPREAD = 6, 8, 10
 DECAY, CLASS_CLOCK, EVERY, REGULARIZATION, RATE, COLUMN = range(12, 18)
 # Common vectors, those from X on are workspace; own vectors, where CENTRE takes two rows.
 SHIFT, PEAK, MEAN, VARIANCE, SECOND, LOW, HIGH, MINIMUM, MAXIMUM, X, U, DELTA, S = range(13)
-W, SCALED_W, CENTRE = range(3)
-N_COMMON, N_OWN = 13, 4
-
+W, SCALED_W, CENTRE, N_COMMON, N_OWN = 0, 1, 2, 13, 4
 HUGE = 1e150  # values saturate here: squares of differences stay below the largest double
 MANY = 1e300  # marks a feature that took more than two values
 N_BEFORE_CLIP = 3.0  # the fourth event is the first to be clipped
@@ -237,9 +235,8 @@ def _eliminate(R: FloatArray, x: FloatArray) -> None:
                 a4, a5, a6, a7 = i4 * p4[r], i5 * p5[r], i6 * p6[r], i7 * p7[r]
                 row = R[at : at + n - s]
                 for j in range(n - s):
-                    row[j] -= ((a0 * p0[j] + a1 * p1[j]) + (a2 * p2[j] + a3 * p3[j])) + (
-                        (a4 * p4[j] + a5 * p5[j]) + (a6 * p6[j] + a7 * p7[j])
-                    )
+                    four = (a0 * p0[j] + a1 * p1[j]) + (a2 * p2[j] + a3 * p3[j])
+                    row[j] -= four + ((a4 * p4[j] + a5 * p5[j]) + (a6 * p6[j] + a7 * p7[j]))
                 at += n - s
 
 
@@ -247,16 +244,19 @@ def _eliminate(R: FloatArray, x: FloatArray) -> None:
 def _back_substitute(R: FloatArray, x: FloatArray) -> None:
     """Solve the echelon form that `_eliminate` left: x, float64[capacity], becomes the solution."""
     k, cap = R.size, x.size
-    for start in range(cap - BLOCK, -1, -BLOCK):
-        v, n = x[start:], cap - start
+    for n in range(BLOCK, cap + 1, BLOCK):
         k -= BLOCK * n
-        P = R[k : k + BLOCK * n]
-        for r in range(BLOCK):
-            v[r] -= _dot(P[r * n + BLOCK : (r + 1) * n], v[BLOCK:])
-        for r in range(BLOCK - 1, -1, -1):
-            v[r] *= P[r * n + r]
-            for i in range(r):
-                v[i] -= P[i * n + r] * v[r]
+        P, v = R[k : k + BLOCK * n], x[cap - n :]
+        for r in range(BLOCK - 1, -1, -2):  # two rows a pass; half of them wait for the other
+            p, q, u = P[r * n + r - 1 : (r + 1) * n], P[(r - 1) * n + r - 1 : r * n], v[r - 1 :]
+            s0 = s1 = t0 = t1 = 0.0
+            for j in range(2, n - r, 2):
+                s0 += p[j] * u[j]
+                t0 += q[j] * u[j]
+                s1 += p[j + 1] * u[j + 1]
+                t1 += q[j + 1] * u[j + 1]
+            last = (u[1] - (s0 + s1)) * p[1]
+            u[0], u[1] = (u[0] - (t0 + t1) - q[1] * last) * q[0], last
 
 
 @kernel
