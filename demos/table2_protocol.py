@@ -49,11 +49,11 @@ class Plan:
         t = self.tuning
         groups = "named per set" if self.split_seed is None else f"drawn with seed {self.split_seed}"
         return (
-            f"{self.n_repeats} x {self.n_folds} stratified folds ({self.n_large_repeats} x {self.n_folds} with over {LARGE} "
-            f"rows), at most {self.max_rows} rows of a set, seed {self.seed}\n"
+            f"{self.n_repeats} x {self.n_folds} stratified folds, {self.n_large_repeats} x {self.n_folds} of sets with "
+            f"over {LARGE} rows; at most {self.max_rows} rows of a set; seed {self.seed}\n"
             f"classes of multi-class sets {groups}\n"
-            f"tuning on training rows only, by the AUC of all pairs: {t.n_repeats} x {t.n_folds} inner folds of at most "
-            f"{t.max_rows} rows, one in {t.stride} values of the paper's grids"
+            f"tuning on training rows only, by the AUC of all pairs: {t.n_repeats} x {t.n_folds} inner folds of at "
+            f"most {t.max_rows} rows, one in {t.stride} values of the paper's grids"
         )
 
 
