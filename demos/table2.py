@@ -18,14 +18,16 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from table2_data import SETS, DataSet, available, read
+from table2_data import BUNDLED_SET, SETS, DataSet, available, read
 from table2_learners import CONTESTANTS, Tuning
 from table2_protocol import Cell, Plan, run
 from table2_report import Summary, agreement, block
 
 OUT = Path(__file__).parent / "out"
 QUICK_SETS = ("diabetes", "fourclass", "german_numer", "splice", "noaa_weather")
-QUICK = Plan(n_repeats=1, max_rows=2000, tuning=Tuning(n_repeats=1, n_folds=3, max_rows=600, stride=4))
+QUICK = Plan(
+    n_repeats=1, n_large_repeats=1, max_rows=2000, tuning=Tuning(n_repeats=1, n_folds=3, max_rows=600, stride=4)
+)
 
 
 def table(sets: Sequence[str], learners: Sequence[str], plan: Plan, out: Path) -> list[Summary]:
@@ -68,12 +70,7 @@ def _one_set(data: DataSet, learners: Sequence[str], plan: Plan) -> tuple[Summar
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the command line, run, write."""
     options = _options(arguments)
-    there = available()
-    unknown = sorted(set(options.sets or ()) - set(there))
-    if unknown:
-        print(f"no data for {', '.join(unknown)} here; there are {', '.join(there)}")
-    usual = [name for name in QUICK_SETS if name in there] if options.quick else there
-    sets = [name for name in options.sets or usual if name in there]
+    sets = _sets(options)
     table(sets, options.learners or list(CONTESTANTS), _plan(options), options.out)
     if options.figures:
         # Only pictures need the plotting library.
@@ -83,6 +80,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sets, options.out, max_rows=min(options.rows or 20_000, 2000 if options.quick else 20_000)
         ):
             print(path)
+
+
+def _sets(options: argparse.Namespace) -> list[str]:
+    """Return the sets to run; say which ones are not here."""
+    there = available()
+    wanted = options.sets or (QUICK_SETS if options.quick else SETS)
+    missing = [name for name in wanted if name not in there]
+    if missing:
+        print(f"no data here for {', '.join(missing)}; there are {', '.join(there)}")
+    return [name for name in wanted if name in there] or [BUNDLED_SET]
 
 
 def _plan(options: argparse.Namespace) -> Plan:

@@ -62,9 +62,8 @@ class DataSet:
 
 
 def available() -> tuple[str, ...]:
-    """Return the names of the sets whose files are there."""
-    there = tuple(name for name in SETS if _path(name).is_file())
-    return there or (BUNDLED_SET,)
+    """Return the names of the sets whose files are there, the bundled one last."""
+    return tuple(name for name in (*SETS, BUNDLED_SET) if _path(name).is_file())
 
 
 def read(name: str, *, max_rows: int, seed: int, split_seed: int | None = None) -> DataSet:
