@@ -11,7 +11,8 @@ import pytest
 import streamlearn
 
 ROOT = Path(__file__).parent.parent
-SOURCE = Path(streamlearn.__file__).parent
+SOURCE = ROOT / "streamlearn"
+INSTALLED = Path(streamlearn.__file__).parent
 ADAPTERS = ROOT / "adapters"
 FILES = sorted(SOURCE.rglob("*.py")) + sorted(ADAPTERS.rglob("*.py"))
 
@@ -131,7 +132,7 @@ def test_every_learner_of_the_table_is_public():
 
 
 def test_the_package_is_typed_and_licensed():
-    assert (SOURCE / "py.typed").exists()
+    assert (INSTALLED / "py.typed").exists()
     assert "BSD 3-Clause" in (ROOT / "LICENSE").read_text()
 
 
