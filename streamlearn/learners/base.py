@@ -28,8 +28,8 @@ from streamlearn.learners.learner import Learner
 
 __all__ = ["BinaryScorer", "Learner"]
 
-# Indexed by the code itself: 0, 1, and -1 for the last.
-_ONE_CODE = tuple(np.array([code], dtype=np.int8) for code in (0, 1, -1))
+ONE_CODE = tuple(np.array([code], dtype=np.int8) for code in (0, 1, -1))
+"""The codes of one event, int8[1], indexed by the code itself: 0, 1, and -1 for the last."""
 
 
 class BinaryScorer(Learner):
@@ -119,7 +119,7 @@ class BinaryScorer(Learner):
             if (
                 row is not None
                 and not (self._needs_finite_rows and first_bad_row(row) >= 0)
-                and self._learn(row, _ONE_CODE[code]) < 0
+                and self._learn(row, ONE_CODE[code]) < 0
             ):
                 return self
         names, values = from_one(self.name, x)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from numpy.typing import NDArray
 
@@ -13,6 +13,7 @@ from streamlearn.kernels import auc, auc_score, auc_sgd
 from streamlearn.learners.auc.arena import SCALES
 from streamlearn.learners.auc.moments import Moments
 from streamlearn.learners.auc.pairs import PairRejecter
+from streamlearn.learners.base import ONE_CODE
 
 DEFAULT_REGULARIZATION = 1e-4
 SMALLEST_REGULARIZATION = 1e-8
@@ -136,6 +137,28 @@ class AUCRO(PairRejecter):
         unset = -1.0 if self.solver == "exact" else DEFAULT_REGULARIZATION
         H[auc.REGULARIZATION] = unset if self.regularization == "auto" else self.regularization
         H[auc.COLUMN] = 0.0
+
+    # One event: the common case of the base's methods written out, which is 8 % of forecast and lesson of 50 features.
+
+    def learn_one(self, x: Any, y: Any = None) -> Self:
+        """Learn one event."""
+        code = self._labels.code(y)
+        if code >= -1 and self.solver == "exact":
+            row = self._features.row(x)
+            if row is not None and auc.learn(self._moments.F, row, ONE_CODE[code]) < 0:
+                return self
+        return super().learn_one(x, y)
+
+    def predict_one(self, x: Any) -> Label | None:
+        """Return the more probable label, or None to abstain."""
+        row = self._features.row(x)
+        if row is not None:
+            p, cost = auc_score.probability(self._moments.F, row), self._reject_cost
+            if p >= 0.5:
+                return self._decided[1] if cost == 0.5 or p >= 1.0 - cost else None
+            if p < 0.5:
+                return self._decided[0] if cost == 0.5 or 1.0 - p >= 1.0 - cost else None
+        return super().predict_one(x)  # nothing that is known yet, or a value that is refused
 
     # Hooks
 
