@@ -15,6 +15,7 @@ from streamlearn.runtime.plots import draw
 from streamlearn.runtime.progress import Progress
 from streamlearn.runtime.report import Report, make_report, write_report
 from streamlearn.runtime.tracks import Track
+from streamlearn.runtime.warm import warm_up
 
 
 @runtime_checkable
@@ -61,8 +62,10 @@ def run_job(job: Job, stop: Stop, progress: Progress, *, fresh: bool = False) ->
     fresh : bool
         Replace what an earlier run left, instead of going on with it.
     """
+    parts = assemble(job)
+    warm_up(parts.tracks, progress.display.say)
     began = time.perf_counter()
-    loop = Loop(assemble(job), stop, progress)
+    loop = Loop(parts, stop, progress)
     ended = loop.run(fresh=fresh)
     if ended and loop.events == loop.resumed_at > 0:
         progress.display.say("there was nothing new to read; --fresh starts anew")
