@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,11 @@ class AdaptiveAUCRO(PairRejecter):
     ----------
     reject_cost : float
         Cost d in (0, 0.5] of a rejected pair, a wrong one costing 1; 0.5 never rejects. May be set at any time.
+    reject : {"cost", "rate"}
+        Reject what costs more to decide than `reject_cost`, or what is least certain so that the share `reject_rate` of
+        events, and of pairs, is rejected; the rate is held while the stream drifts.
+    reject_rate : float
+        Only for rate: in (0, 1].
     max_features : int
     positive : bool, int, float, str or None
         The positive label; None: True, 1 or the greater of the two.
@@ -71,8 +76,17 @@ class AdaptiveAUCRO(PairRejecter):
     _needs_finite_rows = False
     margin = "log-odds"
 
-    def __init__(self, *, reject_cost: float = 0.5, max_features: int = 2048, positive: Label | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        reject_cost: float = 0.5,
+        reject: Literal["cost", "rate"] = "cost",
+        reject_rate: float = 0.2,
+        max_features: int = 2048,
+        positive: Label | None = None,
+    ) -> None:
         self.reject_cost = reject_cost
+        self._set_reject(reject, reject_rate)
         self.max_features = max_features
         self.positive = positive
         self._kept = list(range(len(MEMORIES)))
@@ -108,6 +122,8 @@ class AdaptiveAUCRO(PairRejecter):
     def _swap_classes(self) -> None:
         self._bank.swap_classes()
         self._mixer[:2] = self._mixer[1::-1].copy()
+        if self._hold is not None:
+            self._hold.swap_classes()
 
     def _score(self, X: FloatArray, out: FloatArray) -> int:
         return self._score_memo(X, out, self._room(len(X)), self._memo(len(X)))
@@ -129,6 +145,8 @@ class AdaptiveAUCRO(PairRejecter):
         return auc_adaptive.mixed_probability(self._mixer, memo)
 
     def _learn(self, X: FloatArray, codes: CodeArray) -> int:
+        if self._hold is not None:
+            return self._learn_held(X, codes)
         memo = self._memo(len(X))
         bad = auc.test_then_learn(self._bank.F, X, X, codes, memo, NO_CHANCES)
         if bad < 0:
@@ -185,6 +203,37 @@ class AdaptiveAUCRO(PairRejecter):
         The mixture then trusts each memory as far as it was right at that delay. The two memos may be overlapping views
         of one array, row i of memo_learn being an earlier row of memo_test.
         """
+        if self._hold is not None and memo_test is not memo_learn:
+            bad = first_bad_row(X_test)
+
+            def run(part: slice) -> int:
+                return self._mix_then_learn(
+                    X_test[part],
+                    X_learn[part],
+                    codes[part],
+                    scores[part],
+                    probabilities[part],
+                    memo_test[part],
+                    memo_learn[part],
+                )
+
+            return bad if bad >= 0 else self._one_by_one_held(X_learn, codes, run)
+        bad = self._mix_then_learn(X_test, X_learn, codes, scores, probabilities, memo_test, memo_learn)
+        if bad < 0:
+            self._take_held(codes, probabilities, scores)
+        return bad
+
+    def _mix_then_learn(
+        self,
+        X_test: FloatArray,
+        X_learn: FloatArray,
+        codes: CodeArray,
+        scores: FloatArray,
+        probabilities: FloatArray,
+        memo_test: FloatArray,
+        memo_learn: FloatArray,
+    ) -> int:
+        """Do so, without a look at the rate."""
         self._clear_dropped(memo_test)
         bad = auc.test_then_learn(self._bank.F, X_test, X_learn, codes, memo_test, NO_CHANCES)
         if bad >= 0:
@@ -198,9 +247,11 @@ class AdaptiveAUCRO(PairRejecter):
     # State
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        return {"mixer": self._mixer[: auc_adaptive.STATE_SIZE], **self._bank.arrays()}
+        held = {} if self._hold is None else {"hold": self._hold.R}
+        return {"mixer": self._mixer[: auc_adaptive.STATE_SIZE], **self._bank.arrays(), **held}
 
     def _set_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._set_arrays(arrays)
         self._bank.write_sizes()
         self._write_parameters()
+        self._refresh_held()

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from streamlearn.contracts import CodeArray, FloatArray, Label
 from streamlearn.errors import BadParameter
 from streamlearn.kernels import auc, auc_score, auc_sgd
+from streamlearn.kernels.rows import first_bad_row
 from streamlearn.learners.auc.arena import SCALES
 from streamlearn.learners.auc.moments import Moments
 from streamlearn.learners.auc.pairs import PairRejecter
@@ -30,6 +31,11 @@ class AUCRO(PairRejecter):
     reject_cost : float
         Cost d in (0, 0.5] of a rejected pair, a wrong one costing 1; 0.5 never rejects. The state does not depend on
         it: set the attribute at any time.
+    reject : {"cost", "rate"}
+        Reject what costs more to decide than `reject_cost`, or what is least certain so that the share `reject_rate` of
+        events, and of pairs, is rejected; the rate is held while the stream drifts.
+    reject_rate : float
+        Only for rate: in (0, 1].
     solver : {"exact", "sgd"}
         Closed form on a schedule, without scale or step size; or one gradient step an event (eq. (5)-(7)).
     half_life : float or None
@@ -77,6 +83,8 @@ class AUCRO(PairRejecter):
         self,
         *,
         reject_cost: float = 0.5,
+        reject: Literal["cost", "rate"] = "cost",
+        reject_rate: float = 0.2,
         solver: Literal["exact", "sgd"] = "exact",
         half_life: float | None = None,
         clock: Literal["time", "class"] = "time",
@@ -92,6 +100,7 @@ class AUCRO(PairRejecter):
         self.margin = margin
         self._among("margin", ("log-odds", "paper"))
         self.reject_cost = reject_cost
+        self._set_reject(reject, reject_rate)
         self.solver = solver
         self.half_life = half_life
         self.clock = clock
@@ -143,7 +152,7 @@ class AUCRO(PairRejecter):
     def learn_one(self, x: Any, y: Any = None) -> Self:
         """Learn one event."""
         code = self._labels.code(y)
-        if code >= -1 and self.solver == "exact":
+        if code >= -1 and self.solver == "exact" and self._hold is None:
             row = self._features.row(x)
             if row is not None and auc.learn(self._moments.F, row, ONE_CODE[code]) < 0:
                 return self
@@ -167,8 +176,12 @@ class AUCRO(PairRejecter):
 
     def _swap_classes(self) -> None:
         self._moments.swap_classes()
+        if self._hold is not None:
+            self._hold.swap_classes()
 
     def _learn(self, X: FloatArray, codes: CodeArray) -> int:
+        if self._hold is not None:
+            return self._learn_held(X, codes)
         if self.solver == "exact":
             return auc.learn(self._moments.F, X, codes)
         return auc_sgd.learn(self._moments.F, X, codes)
@@ -186,12 +199,27 @@ class AUCRO(PairRejecter):
         self, X_test: FloatArray, X_learn: FloatArray, codes: CodeArray, scores: FloatArray, probabilities: FloatArray
     ) -> int:
         kernel = auc.test_then_learn if self.solver == "exact" else auc_sgd.test_then_learn
-        return kernel(self._moments.F, X_test, X_learn, codes, scores.reshape(-1, 1), probabilities)
+        if self._hold is None:
+            return kernel(self._moments.F, X_test, X_learn, codes, scores.reshape(-1, 1), probabilities)
+
+        def run(part: slice) -> int:
+            margins = scores[part].reshape(-1, 1)
+            return kernel(self._moments.F, X_test[part], X_learn[part], codes[part], margins, probabilities[part])
+
+        if X_test is not X_learn:
+            bad = first_bad_row(X_test)
+            return bad if bad >= 0 else self._one_by_one_held(X_learn, codes, run)
+        bad = run(slice(None))
+        if bad < 0:
+            self._take_held(codes, probabilities, scores)
+        return bad
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        return self._moments.arrays()
+        held = {} if self._hold is None else {"hold": self._hold.R}
+        return {**self._moments.arrays(), **held}
 
     def _set_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._set_arrays(arrays)
         self._moments.write_sizes()
         self._write_parameters()
+        self._refresh_held()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamlearn.contracts import FloatArray
+from streamlearn.contracts import CodeArray, FeatureName, FloatArray, Tested
 from streamlearn.errors import BadParameter, BadShape
 from streamlearn.features.frames import labels_of
+from streamlearn.kernels.rows import first_bad_row
+from streamlearn.learners.auc.holding import RateHold
 from streamlearn.learners.base import BinaryScorer, checked_reject_cost
 
 ALPHA_ROOT = 0.17604  # alpha(d) = 0 at d = 0.176040..., rounded up
@@ -53,11 +56,31 @@ class PairRejecter(BinaryScorer):
     """Adds ranking of pairs, with rejects, to a binary scorer whose `margin` names the scale of its scores."""
 
     margin: Literal["log-odds", "paper"]
+    reject: Literal["cost", "rate"]
+    reject_rate: float
     _reject_cost: float
+    _hold: RateHold | None = None
+
+    def _set_reject(self, reject: Literal["cost", "rate"], reject_rate: float) -> None:
+        """Take the two parameters; the cost must have been set before."""
+        self.reject, self.reject_rate = reject, reject_rate
+        self._among("reject", ("cost", "rate"))
+        self._number("reject_rate", reject_rate, 0.0, 1.0)
+        if reject == "rate":
+            self._hold = RateHold(reject_rate)
+            self._reject_cost = self._hold.cost
+
+    def params(self) -> dict[str, Any]:
+        """Return the parameters as they stand."""
+        params = super().params()
+        return {**params, "reject_cost": self._given_cost} if "reject_cost" in params else params
 
     @property
     def reject_cost(self) -> float:
-        """Cost of a rejected pair; may be set on a trained model, whose state does not depend on it."""
+        """Cost of a rejected pair; may be set on a trained model, whose state does not depend on it.
+
+        With ``reject="rate"`` the cost at which single events are rejected at that rate at present.
+        """
         return self._reject_cost
 
     @reject_cost.setter
@@ -68,14 +91,19 @@ class PairRejecter(BinaryScorer):
                 f"{self.name}: reject_cost must be in ({ALPHA_ROOT}, 0.5] with margin='paper', where alpha(d) <= 0 "
                 f"would turn the ranking round, got {value!r}"
             )
-        self._reject_cost = value
+        self._given_cost = value
+        if self._hold is None:
+            self._reject_cost = value
+
+    def _bar(self) -> float:
+        return self._threshold(self._reject_cost) if self._hold is None else self._hold.bar
 
     def _threshold(self, reject_cost: float) -> float:
         return tau(reject_cost) if self.margin == "log-odds" else tau(reject_cost) / alpha(reject_cost)
 
     def rank_one(self, x: Any, other: Any) -> int | None:
         """Return 1 where x ranks above the other, -1 where below, None where ranking costs more than rejecting."""
-        margin, bar = self.score_one(x) - self.score_one(other), self._threshold(self.reject_cost)
+        margin, bar = self.score_one(x) - self.score_one(other), self._bar()
         return 1 if margin > bar else -1 if margin < -bar else None
 
     def rank_many(self, X: Any, others: Any) -> NDArray[np.object_]:
@@ -83,7 +111,7 @@ class PairRejecter(BinaryScorer):
         a, b = self._outputs(X, self._score), self._outputs(others, self._score)
         if len(a) != len(b):
             raise BadShape(f"{self.name}: X and others must have equally many rows, got {len(a)} and {len(b)}")
-        bar = self._threshold(self.reject_cost)
+        bar = self._bar()
         ranks = np.full(len(a), None, dtype=object)
         ranks[a - b > bar] = 1
         ranks[a - b < -bar] = -1
@@ -106,6 +134,72 @@ class PairRejecter(BinaryScorer):
             costs = np.array([d for d in DEFAULT_COSTS if d > lowest])
         points = [self._curve_point(scores[codes == 1], np.sort(scores[codes == 0]), float(d)) for d in costs]
         return RejectCurve(np.array(costs, dtype=np.float64), *np.array(points).reshape(-1, 3).T.copy())
+
+    # Holding a rate: learners call `_learn_held` and `_test_then_learn_held` where there is a `_hold`.
+
+    def _learn_held(self, X: FloatArray, codes: CodeArray) -> int:
+        """Learn rows through forecasts: what is held is the rate among these."""
+        return self._test_then_learn(X, X, codes, np.empty(len(X)), np.empty(len(X)))
+
+    def _one_by_one_held(self, X_learn: FloatArray, codes: CodeArray, learn: Callable[[slice], int]) -> int:
+        """For each row: forecast it by the present model, call `learn` for it, and let the rate see the forecast."""
+        bad = first_bad_row(X_learn)
+        if bad >= 0:
+            return bad
+        score, chance = np.empty(1), np.empty(1)
+        for i in range(len(X_learn)):
+            row = slice(i, i + 1)
+            self._score(X_learn[row], score)
+            self._probability(X_learn[row], chance)
+            bad = learn(row)
+            if bad >= 0:
+                return i
+            self._take_held(codes[row], chance, score)
+        return -1
+
+    def _take_held(self, codes: CodeArray, chances: FloatArray, scores: FloatArray) -> None:
+        """Let the rate see forecasts made before their events were learned."""
+        if self._hold is not None:
+            self._hold.take(codes, chances, scores)
+            self._reject_cost = self._hold.cost
+
+    def _refresh_held(self) -> None:
+        """Read what follows from a restored state."""
+        if self._hold is not None:
+            self._hold.refresh()
+            self._reject_cost = self._hold.cost
+
+    def test_then_learn_columns(
+        self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]
+    ) -> Tested:
+        """Forecast each row before it is learned, then learn it; for the runtime."""
+        if self._hold is None:
+            return super().test_then_learn_columns(names, values, labels)
+        with self._hold.remembering():
+            return super().test_then_learn_columns(names, values, labels)
+
+    def test_then_learn_late(
+        self,
+        names: tuple[FeatureName, ...],
+        test_values: FloatArray,
+        late_values: FloatArray,
+        late_labels: NDArray[Any],
+        late_memo: FloatArray | None = None,
+    ) -> tuple[Tested, FloatArray]:
+        """For each i forecast row i of `test_values`, then learn row i of `late_values`, whose label has come."""
+        if self._hold is None:
+            return super().test_then_learn_late(names, test_values, late_values, late_labels, late_memo)
+        with self._hold.remembering():
+            return super().test_then_learn_late(names, test_values, late_values, late_labels, late_memo)
+
+    def _decide(self, probabilities: FloatArray) -> FloatArray:
+        if self._hold is None:
+            return super()._decide(probabilities)
+        costs = self._hold.costs(len(probabilities))
+        decisions = (probabilities >= 0.5).astype(np.float64)
+        sure = np.where(probabilities >= 0.5, probabilities, 1.0 - probabilities)
+        decisions[(costs < 0.5) & (sure < 1.0 - costs)] = np.nan
+        return decisions
 
     def _codes(self, labels: NDArray[Any]) -> NDArray[np.int8]:
         codes: NDArray[np.int8] = self._labels.copy().take_many(labels)[0]
