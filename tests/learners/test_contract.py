@@ -36,7 +36,7 @@ VARIANTS = {
     ),
 }
 
-# HingeReject abstains by its score, whatever its probability; a held rate finds a cost. Their own tests check the rules.
+# HingeReject abstains by its score, whatever its probability; a held rate finds its cost. Both are tested elsewhere.
 BY_COST = "check_abstains_below_its_cost_only"
 OWN_RULES = {("HingeReject", BY_COST)}
 
