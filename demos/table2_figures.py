@@ -191,7 +191,7 @@ def _grid(n_columns: int, n_rows: int) -> tuple[Any, Any]:
 
 def _legend(figure: Any, axis: Any, title: str | None = None) -> None:
     handles, labels = axis.get_legend_handles_labels()
-    figure.legend(handles, labels, title=title, loc="outside upper center", ncols=min(len(labels), 5), frameon=False)
+    figure.legend(handles, labels, title=title, loc="outside upper center", ncols=min(len(labels), 9), frameon=False)
 
 
 def _save(figure: Any, path: Path) -> Path:
