@@ -29,7 +29,7 @@ SETS = ("diabetes", "fourclass", "german_numer", "splice", "letter", "a9a", "w8a
 
 POSITIVE_CLASSES: dict[str, tuple[tuple[int, ...], str]] = {
     "letter": (tuple(range(1, 14)), "A ... M against N ... Z"),
-    "connect4": ((-1,), "loss against draw and win"),
+    "connect4": ((1,), "win against draw and loss"),
     "covtype": ((2,), "class 2 against the rest, as in the binary set of LIBSVM"),
 }
 """Positive classes of the multi-class sets. The paper drew its groups at random and does not name them; of the readings

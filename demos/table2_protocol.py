@@ -39,7 +39,7 @@ class Plan:
     n_repeats: int = 5
     n_folds: int = 5
     n_large_repeats: int = 5
-    max_rows: int = 50_000
+    max_rows: int = 70_000
     tuning: Tuning = field(default_factory=Tuning)
     seed: int = 0
     split_seed: int | None = None
@@ -96,7 +96,7 @@ def run(data: DataSet, names: Sequence[str], plan: Plan) -> Iterator[tuple[list[
         parameters: dict[str, dict[str, float]] = {}
         for name in names:
             contestant = CONTESTANTS[name]
-            # AUCRO at d = 1/2 is OPAUC: the same inner folds choose the same parameters, once.
+            # AUCRO at d = 1/2 is OPAUC: what is chosen for the one serves the other.
             known = parameters.get("AUCRO sgd") if name == "OPAUC" else None
             parameters[name] = known or chosen(contestant, raw, plan.tuning, plan.seed + fold)
             cells += measured(contestant, train, test, parameters[name], fold)
