@@ -26,7 +26,7 @@ from table2_report import Summary, agreement, block
 OUT = Path(__file__).parent / "out"
 QUICK_SETS = ("diabetes", "fourclass", "german_numer", "splice", "noaa_weather")
 QUICK = Plan(
-    n_repeats=1, n_large_repeats=1, max_rows=2000, tuning=Tuning(n_repeats=1, n_folds=3, max_rows=600, stride=4)
+    n_repeats=1, n_large_repeats=1, max_rows=4000, tuning=Tuning(n_repeats=1, n_folds=3, max_rows=1500, stride=4)
 )
 
 
