@@ -145,19 +145,21 @@ class NdjsonDecoder:
                 rows.status[: len(values)],
             )  # fmt: skip
             for row in (done + np.flatnonzero(rows.status[done:n])).tolist():
-                values, scratch = self._careful_row(rows, row, values, scratch)
+                values, scratch = self._careful_row(rows, row, values, scratch, n)
             done = n
             if why != NEW_KEY:
                 break
-            values, scratch = self._careful_row(rows, n, values, scratch)
+            values, scratch = self._careful_row(rows, n, values, scratch, n + 1)
             pos, line = buffer.index(b"\n", pos) + 1, line + 1
             n = done = n + 1
             if n >= len(values) or len(keys.place_of) >= MAX_COLUMNS:
                 break
         return self._finish(rows, values, scratch[:, FIRST], (n, pos, line, why == OPEN))
 
-    def _careful_row(self, rows: Rows, row: int, values: FloatArray, scratch: IntArray) -> tuple[FloatArray, IntArray]:
-        """Decode one row carefully; its new keys become columns."""
+    def _careful_row(
+        self, rows: Rows, row: int, values: FloatArray, scratch: IntArray, used: int
+    ) -> tuple[FloatArray, IntArray]:
+        """Decode one row carefully; its new keys become columns. `used` rows are written, `row` or not the last."""
         event = rows.careful(row, self._careful)
         rows.spans[row] = -1
         if event is None:
@@ -166,7 +168,7 @@ class NdjsonDecoder:
         if any(name not in keys.place_of for name in event.keys):
             keys.learn(event.keys)
             scratch = keys.scratch(scratch[:, FIRST])
-            values = _widened(values, len(keys.names), row + 1)
+            values = _widened(values, len(keys.names), used)
         values[row] = 0.0
         for place, name in enumerate(event.keys):
             key = keys.place_of[name]

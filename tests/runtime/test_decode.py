@@ -72,6 +72,13 @@ def test_json_objects_are_decoded_like_the_json_module(rows, ascii_only, limit):
     same(found, expected)
 
 
+@pytest.mark.parametrize("late", ['{"quo\\"te": 2}', '{"a": 0.1234567890123456789012345, "b": 2}'])
+def test_a_row_that_the_kernel_declines_may_bring_a_key_without_harm_to_the_rows_behind_it(late):
+    raw = f'{{"a": 1}}\n{late}\n{{"a": 3}}\n{{"a": 4}}\n'.encode()
+    found, _ = decode(NdjsonDecoder("f", ROLES, LONGEST), raw)
+    assert [cells["a"] for cells, _, _ in found] == [1.0, json.loads(late).get("a", 0.0), 3.0, 4.0]
+
+
 def _finite_label(event):
     if event is None or not isinstance(event[1], float) or math.isfinite(event[1]):
         return event
