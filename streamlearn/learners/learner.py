@@ -218,8 +218,3 @@ def _plain(who: str, name: str, value: Any) -> Any:
     if value is not None and not isinstance(value, (bool, int, float, str)):
         raise BadSnapshot(f"{who}: parameter {name} must be a number, text or None to be saved, got {value!r}")
     return value
-
-
-def empty_rows(n_features: int) -> FloatArray:
-    """Return float64[0, n_features]."""
-    return np.empty((0, n_features))
