@@ -11,13 +11,14 @@ before it is learned (prequential), so nothing is fitted to what measures it. Co
 * LR-R and SVM-BW, which leave out rows: a pair with such a row counts as rejected. SVM-BW is trained anew for each d;
 * LR-R's log-odds under AUCRO's pair rule, to tell the rule from the learner.
 
-Writes reject_risk.txt and reject_risk.png.
+A rise of the risk as d falls is shown with its standard error. Writes reject_risk.txt and reject_risk.png.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib as mpl
@@ -35,8 +36,10 @@ from streamlearn.learners.base import BinaryScorer
 mpl.use("Agg")
 COSTS = (0.5, 0.48, 0.46, 0.44, 0.42, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15)
 HINGE_THRESHOLD = 0.5
+N_GROUPS = 20
 OUT = Path(__file__).parent / "out"
 Row = NDArray[np.float64]
+Rule = Callable[[float, NDArray[np.intp]], tuple[float, float, float, float]]
 COLOURS = {
     "AUCRO, log-odds": "C0",
     "AdaptiveAUCRO": "C2",
@@ -52,22 +55,57 @@ def scores_before(model: BinaryScorer, data: DataSet) -> Row:
     return np.asarray(model.test_then_learn_many(data.X, data.y), dtype=np.float64)
 
 
-def risks(data: DataSet) -> dict[str, tuple[Row, Row]]:
-    """Return risk and share of rejected pairs at each cost, by rule; NaN where the rule refuses the cost."""
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """What one rule costs on one set.
+
+    Attributes
+    ----------
+    risk, rate : float64[n_costs]
+        Risk and share of rejected pairs at each cost; NaN where the rule refuses the cost.
+    rise : float
+        By how much the risk rises at most as d falls, from the least it was at a greater cost.
+    error : float
+        Standard error of that rise, by a jackknife that leaves out one of `N_GROUPS` parts of the rows at a time.
+    """
+
+    risk: Row
+    rate: Row
+    rise: float
+    error: float
+
+
+def curves(data: DataSet) -> dict[str, Curve]:
+    """Return the curve of each rule."""
+    y = data.y
     log_odds = scores_before(AUCRO(), data)
     adaptive = scores_before(AdaptiveAUCRO(), data)
     margins = scores_before(AUCRO(margin="paper"), data)
     logistic = scores_before(LogisticReject(), data)
-    rules: dict[str, Callable[[float], tuple[float, float, float, float]]] = {
-        "AUCRO, log-odds": lambda d: pairs(data.y, log_odds, d),
-        "AdaptiveAUCRO": lambda d: pairs(data.y, adaptive, d),
-        "AUCRO, paper's margins": lambda d: _paper_pairs(data.y, margins, d),
-        "LR-R, pairs": lambda d: pairs(data.y, logistic, d),
-        "LR-R, rows": lambda d: rows_kept(data.y, logistic, np.abs(logistic) >= tau(d), d),
-        "SVM-BW, rows": lambda d: _hinge(data, d),
+    hinge = {d: scores_before(HingeReject(reject_cost=d), data) for d in COSTS}
+    rules: dict[str, Rule] = {
+        "AUCRO, log-odds": lambda d, part: pairs(y[part], log_odds[part], d),
+        "AdaptiveAUCRO": lambda d, part: pairs(y[part], adaptive[part], d),
+        "AUCRO, paper's margins": lambda d, part: _paper_pairs(y[part], margins[part], d),
+        "LR-R, pairs": lambda d, part: pairs(y[part], logistic[part], d),
+        "LR-R, rows": lambda d, part: rows_kept(y[part], logistic[part], np.abs(logistic[part]) >= tau(d), d),
+        "SVM-BW, rows": lambda d, part: _hinge(y[part], hinge[d][part], d),
     }
-    found = {name: np.array([rule(d) for d in COSTS]) for name, rule in rules.items()}
-    return {name: (values[:, 3], values[:, 1]) for name, values in found.items()}
+    return {name: _curve(rule, len(y)) for name, rule in rules.items()}
+
+
+def _curve(rule: Rule, n_rows: int) -> Curve:
+    found = np.array([rule(d, np.arange(n_rows)) for d in COSTS])
+    risk = found[:, 3]
+    high, low = steepest(risk)
+    most = float(risk[low] - risk[high])
+    # Rows far apart in the stream share a group, so that drift is in all of them alike.
+    groups = [np.flatnonzero(np.arange(n_rows) % N_GROUPS != g) for g in range(N_GROUPS)]
+    left = (
+        np.array([rule(COSTS[low], part)[3] - rule(COSTS[high], part)[3] for part in groups]) if most else np.zeros(1)
+    )
+    error = float(np.sqrt((N_GROUPS - 1) * np.mean((left - left.mean()) ** 2)))
+    return Curve(risk, found[:, 1], most, error)
 
 
 def _paper_pairs(y: NDArray[np.int8], margins: Row, cost: float) -> tuple[float, float, float, float]:
@@ -76,31 +114,35 @@ def _paper_pairs(y: NDArray[np.int8], margins: Row, cost: float) -> tuple[float,
     return pairs(y, alpha(cost) * margins, cost)
 
 
-def _hinge(data: DataSet, cost: float) -> tuple[float, float, float, float]:
-    scores = scores_before(HingeReject(reject_cost=cost), data)
+def _hinge(y: NDArray[np.int8], scores: Row, cost: float) -> tuple[float, float, float, float]:
     kept = np.abs(scores) > HINGE_THRESHOLD if cost < COSTS[0] else np.ones(len(scores), dtype=bool)
-    return rows_kept(data.y, scores, kept, cost)
+    return rows_kept(y, scores, kept, cost)
 
 
-def rise(risk: Row) -> float:
-    """Return by how much the risk rises at most as d falls, from the least it was at a greater cost."""
-    known = risk[np.isfinite(risk)]
-    return float(np.max(known - np.minimum.accumulate(known)))
+def steepest(risk: Row) -> tuple[int, int]:
+    """Return where the greatest rise of the risk begins and ends, as places in `COSTS`; NaN are passed over."""
+    known = np.where(np.isfinite(risk), risk, np.inf)
+    low = int(np.argmax(np.where(np.isfinite(risk), risk - np.minimum.accumulate(known), -1.0)))
+    return int(np.argmin(known[: low + 1])), low
 
 
-def block(data: DataSet, found: dict[str, tuple[Row, Row]]) -> str:
+def block(data: DataSet, found: dict[str, Curve]) -> str:
     """Return the table of one set."""
-    lines = [f"== {data.name}: {data.reading}", f"{'risk at d =':24}" + "".join(f"{d:8.2f}" for d in COSTS) + "   rise"]
-    for name, (risk, _) in found.items():
-        cells = "".join(f"{value:8.4f}" if np.isfinite(value) else f"{'':8}" for value in risk)
-        lines.append(f"{name:24}{cells}{rise(risk):+9.5f}")
+    lines = [
+        f"== {data.name}: {data.reading}",
+        f"{'risk at d =':24}" + "".join(f"{d:8.2f}" for d in COSTS) + "   rise (error)",
+    ]
+    for name, curve in found.items():
+        cells = "".join(f"{value:8.4f}" if np.isfinite(value) else f"{'':8}" for value in curve.risk)
+        lines.append(f"{name:24}{cells}{curve.rise:+9.5f} ({curve.error:.5f})")
     lines.append("pairs rejected, %")
-    for name, (_, rate) in found.items():
-        lines.append(f"{name:24}" + "".join(f"{100 * v:8.1f}" if np.isfinite(v) else f"{'':8}" for v in rate))
+    for name, curve in found.items():
+        rates = "".join(f"{100 * v:8.1f}" if np.isfinite(v) else f"{'':8}" for v in curve.rate)
+        lines.append(f"{name:24}{rates}")
     return "\n".join(lines)
 
 
-def picture(results: dict[str, dict[str, tuple[Row, Row]]], path: Path) -> Path:
+def picture(results: dict[str, dict[str, Curve]], path: Path) -> Path:
     """Draw risk against cost, one panel a set, as a share of the risk without rejects."""
     n_columns = min(len(results), 5)
     n_rows = -(-len(results) // n_columns)
@@ -109,8 +151,8 @@ def picture(results: dict[str, dict[str, tuple[Row, Row]]], path: Path) -> Path:
     for axis in axes.flat[len(results) :]:
         axis.set_visible(False)
     for axis, (name, found) in zip(axes.flat, results.items(), strict=False):
-        for rule, (risk, _) in found.items():
-            axis.plot(COSTS, risk / risk[0], color=COLOURS[rule], label=rule, linewidth=1.6)
+        for rule, curve in found.items():
+            axis.plot(COSTS, curve.risk / curve.risk[0], color=COLOURS[rule], label=rule, linewidth=1.6)
         axis.axhline(1.0, color="black", linewidth=0.7)
         axis.set(title=name, xlabel="cost d of rejecting", ylim=(0.3, 2.5))
         axis.invert_xaxis()
@@ -137,12 +179,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     lines = []
     for name in options.sets:
         data = read(name, max_rows=options.rows, seed=0)
-        results[name] = risks(data)
+        results[name] = curves(data)
         lines.append(block(data, results[name]))
         print(f"{lines[-1]}\n", flush=True)
-    worst = {rule: max((rise(found[rule][0]), name) for name, found in results.items()) for rule in COLOURS}
-    lines.append("greatest rise of the risk as d falls:")
-    lines += [f"{rule:24}{most:+9.5f}  on {name}" for rule, (most, name) in worst.items()]
+    worst = {
+        rule: max((found[rule].rise, found[rule].error, name) for name, found in results.items()) for rule in COLOURS
+    }
+    lines.append("greatest rise of the risk as d falls (its standard error):")
+    lines += [f"{rule:24}{most:+9.5f} ({error:.5f})  on {name}" for rule, (most, error, name) in worst.items()]
     print("\n".join(lines[-len(worst) - 1 :]))
     (options.out / "reject_risk.txt").write_text("\n\n".join(lines[: len(results)]) + "\n\n")
     with (options.out / "reject_risk.txt").open("a") as file:

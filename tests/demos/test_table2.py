@@ -178,12 +178,24 @@ def test_random_groups_are_halves_of_the_classes_and_follow_from_the_seed():
 def test_the_default_rule_makes_rejecting_pay_and_the_papers_margins_do_not(tmp_path):
     reject_risk.main(["--sets", data.BUNDLED_SET, "--rows", "3000", "--out", str(tmp_path)])
 
-    found = reject_risk.risks(weather(3000))
-    risk, rate = found["AUCRO, log-odds"]
-    assert reject_risk.rise(risk) == 0.0
-    assert risk[-1] < 0.75 * risk[0]
-    assert (np.diff(rate) > 0.0).all()
-    assert reject_risk.rise(found["AUCRO, paper's margins"][0]) > 0.05
-    assert np.isnan(found["AUCRO, paper's margins"][0][-1])
+    found = reject_risk.curves(weather(3000))
+    default = found["AUCRO, log-odds"]
+    assert default.rise == 0.0
+    assert default.risk[-1] < 0.75 * default.risk[0]
+    assert (np.diff(default.rate) > 0.0).all()
+    papers = found["AUCRO, paper's margins"]
+    assert papers.rise > 0.05
+    assert papers.rise > 4.0 * papers.error > 0.0
+    assert np.isnan(papers.risk[-1])
     assert (tmp_path / "reject_risk.png").stat().st_size > 20_000
     assert "greatest rise of the risk" in (tmp_path / "reject_risk.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("risk", "rise"), [([3, 2, 1], 0.0), ([1, 2, 3], 2.0), ([3, 1, 2.5, np.nan, 0, 1], 1.5), ([2, 2], 0.0)]
+)
+def test_the_steepest_rise_goes_up_from_the_least_risk_before_it(risk, rise):
+    high, low = reject_risk.steepest(np.array(risk, dtype=float))
+
+    assert high <= low
+    assert risk[low] - risk[high] == rise
