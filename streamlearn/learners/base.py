@@ -359,6 +359,13 @@ class BinaryScorer(Learner):
         """Return the negative and the positive label; None for one that was not seen yet."""
         return self._labels.negative, self._labels.positive
 
+    def even_score(self) -> float:
+        """Return the ranking score at which the decision changes from one label to the other.
+
+        Scores rank, with no need of a zero; probabilities know how common the labels are. This is where the two meet.
+        """
+        return 0.0
+
     def _decide(self, probabilities: FloatArray) -> FloatArray:
         """Return 1, 0 or NaN (abstained) for each P(positive)."""
         decisions = (probabilities >= 0.5).astype(np.float64)

@@ -144,6 +144,11 @@ class AdaptiveAUCRO(PairRejecter):
             return math.nan
         return auc_adaptive.mixed_probability(self._mixer, memo)
 
+    def even_score(self) -> float:
+        """Return the ranking score at which both labels are equally likely: the scores leave the prior odds out."""
+        negatives, positives = self._mixer[:2]
+        return math.log(negatives + 0.5) - math.log(positives + 0.5)
+
     def _learn(self, X: FloatArray, codes: CodeArray) -> int:
         if self._hold is not None:
             return self._learn_held(X, codes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,10 +10,12 @@ from numpy.typing import NDArray
 
 from streamlearn.contracts import FloatArray, Label
 from streamlearn.errors import BadParameter
+from streamlearn.kernels import reject as layout
 from streamlearn.learners.base import BinaryScorer, checked_reject_cost
 
 BLOCK = 8
 STEPS_PER_DOUBLING = 8
+FARTHEST = 15.0  # of a flattened score, 3e6 deviations: differences from there still tell scores apart
 SCALES = {"none": 0.0, "standard": 1.0, "range": 2.0}
 
 
@@ -83,6 +86,17 @@ class ArenaScorer(BinaryScorer):
     def _set_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._set_arrays(arrays)
         self._write_parameters()
+
+    def even_score(self) -> float:
+        """Return the ranking score at which both labels are equally likely: where the calibration line meets zero."""
+        F = self._arena
+        level = math.log(F[layout.SEEN + 1] + 0.5) - math.log(F[layout.SEEN] + 0.5) + F[layout.BIAS]
+        slope, variance = 1.0 + F[layout.SLOPE], F[layout.SCORE_VARIANCE]
+        if slope == 0.0 or variance <= 0.0:  # the same label for every score
+            flat, variance = math.copysign(FARTHEST, -level), max(variance, 1.0)
+        else:
+            flat = min(max(-level / slope, -FARTHEST), FARTHEST)
+        return float(F[layout.SCORE_MEAN] + math.copysign(math.expm1(abs(flat)), flat) * math.sqrt(variance))
 
     # Parameters
 

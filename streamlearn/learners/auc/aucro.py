@@ -179,6 +179,15 @@ class AUCRO(PairRejecter):
         if self._hold is not None:
             self._hold.swap_classes()
 
+    def even_score(self) -> float:
+        """Return the ranking score at which both labels are equally likely: the scores leave the prior odds out."""
+        F, H = self._moments.F, self._moments.memory(0)
+        negatives, positives = F[auc.SEEN : auc.SEEN + 2] if self.clock == "class" else H[auc.WEIGHT : auc.WEIGHT + 2]
+        odds = math.log(positives + 0.5) - math.log(negatives + 0.5)
+        if self.margin == "log-odds":
+            return -odds
+        return -odds / float(H[auc.LLR]) if H[auc.LLR] > 0.0 else 0.0
+
     def _learn(self, X: FloatArray, codes: CodeArray) -> int:
         if self._hold is not None:
             return self._learn_held(X, codes)

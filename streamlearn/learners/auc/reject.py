@@ -48,6 +48,10 @@ class _RejectingClassifier(ArenaScorer):
         F[kernels.INTERCEPT] = 0.0 - F[kernels.INTERCEPT]
         F[kernels.SEEN : kernels.SEEN + 2] = F[kernels.SEEN : kernels.SEEN + 2][::-1].copy()
 
+    def even_score(self) -> float:
+        """Return 0: the score is the log-odds, or decides by its sign."""
+        return 0.0
+
     def _learn(self, X: FloatArray, codes: CodeArray) -> int:
         return kernels.learn(self._arena, X, codes, self._slope())
 
