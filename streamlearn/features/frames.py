@@ -156,7 +156,9 @@ def series_like(X: Any, values: NDArray[Any], name: str | None = None) -> Any:
 
     frame = nw.from_native(X, eager_only=True)
     data = values.tolist() if values.dtype == object else values
-    series = nw.new_series(name or "", data, backend=nw.get_native_namespace(frame)).to_native()
+    # pandas would turn None beside numbers or text into NaN, and whole numbers beside it into floats.
+    kind = nw.Object() if values.dtype == object and hasattr(X, "index") else None
+    series = nw.new_series(name or "", data, kind, backend=nw.get_native_namespace(frame)).to_native()
     if hasattr(X, "index"):
         series.index = X.index
         series.name = name

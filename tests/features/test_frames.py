@@ -130,5 +130,8 @@ def test_outputs_follow_the_kind_of_the_input():
     assert list(both.columns) == [False, True]
     assert both.index.tolist() == [10, 20]
     objects = np.array(["yes", None], dtype=object)
-    assert series_like(frame, objects, "p").tolist()[0] == "yes"
+    assert series_like(frame, objects, "p").tolist() == ["yes", None]
+    counts = series_like(frame, np.array([1, None], dtype=object), "p").tolist()
+    assert counts == [1, None]
+    assert type(counts[0]) is int
     assert series_like(pl.DataFrame({"a": [1, 2]}), objects, "p").to_list() == ["yes", None]
