@@ -69,6 +69,14 @@ class Watch(Protocol):
         """Hear that another batch was taken."""
         ...
 
+    def polled(self, loop: Loop) -> None:
+        """Hear that the source answered, also where it had nothing: at least every `POLL_S` while all is well."""
+        ...
+
+    def saved(self, loop: Loop, seconds: float) -> None:
+        """Hear that a checkpoint was made, and how long it took from flush to commit."""
+        ...
+
 
 @dataclass(slots=True)
 class Parts:
@@ -166,6 +174,7 @@ class Loop:
                 if batch is not None and (len(batch) or batch.rejected or batch.positions):
                     self._take(batch)
                     self._watch.moved(self)
+                self._watch.polled(self)
                 if ended or self._stop.asked or self._due.is_due(self.events):
                     self._checkpoint()
             return ended
@@ -188,6 +197,7 @@ class Loop:
 
     def _checkpoint(self) -> None:
         """Flush, save, commit, in this order: else a crash between them loses outputs or events."""
+        began = time.monotonic()
         for output in self._outputs:
             output.flush()
         reach("after_flush")
@@ -197,6 +207,7 @@ class Loop:
             if isinstance(self.parts.source, Commits):
                 self.parts.source.commit(tuple(self.positions.values()))
         self._due.saved(self.events)
+        self._watch.saved(self, time.monotonic() - began)
 
     def _read_ahead(self, batch: Batch | None) -> None:
         """Begin to read what comes behind `batch`."""

@@ -173,6 +173,12 @@ class Progress:
             self._shown_s = now
             self.display.show(self.status(loop, now - self._began_s))
 
+    def polled(self, loop: Loop) -> None:
+        """Do nothing: what has not moved is shown already."""
+
+    def saved(self, loop: Loop, seconds: float) -> None:
+        """Do nothing: a checkpoint is no news."""
+
     def status(self, loop: Loop, seconds: float) -> Status:
         """Return where the job stands."""
         metric = loop.parts.tracks[0].metrics[0]

@@ -79,6 +79,7 @@ class Track:
         self.events = 0
         """Events that were measured: all but those that wait for their label, or for the second class to show up."""
         self.labelled = 0
+        self.abstained = 0
         self.seconds = 0.0
         """Time spent in the learner by this process; no part of the state."""
         self._waiting = Waiting(delay) if delay else None
@@ -147,6 +148,7 @@ class Track:
 
     def _count(self, tested: Tested) -> None:
         self.labelled += int(np.count_nonzero(tested.codes >= 0))
+        self.abstained += int(np.count_nonzero(np.isnan(tested.decisions)))
         known = np.isfinite(tested.probabilities)
         bins = np.minimum((tested.probabilities[known] * HISTOGRAM_BINS).astype(np.int64), HISTOGRAM_BINS - 1)
         for code in (0, 1):
@@ -154,7 +156,12 @@ class Track:
 
     def state(self) -> Snapshot:
         """Return the flat state of all parts."""
-        flat: Snapshot = {"events": self.events, "labelled": self.labelled, "histogram": self.histogram.copy()}
+        flat: Snapshot = {
+            "events": self.events,
+            "labelled": self.labelled,
+            "abstained": self.abstained,
+            "histogram": self.histogram.copy(),
+        }
         for prefix, part in self._stateful():
             flat |= nest(prefix, part.state())
         return flat
@@ -162,6 +169,7 @@ class Track:
     def restore(self, state: Snapshot) -> None:
         """Become what `state` describes."""
         self.events, self.labelled = int(state["events"]), int(state["labelled"])
+        self.abstained = int(state["abstained"])
         self.histogram = state["histogram"].copy()
         for prefix, part in self._stateful():
             part.restore(below(prefix, state))

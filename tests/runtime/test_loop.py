@@ -89,6 +89,14 @@ class Observer:
     asked: bool = False
     batches: int = 0
     resumed_at: list[int] = field(default_factory=list)
+    polls: int = 0
+    saves: list[float] = field(default_factory=list)
+
+    def polled(self, loop: Loop) -> None:
+        self.polls += 1
+
+    def saved(self, loop: Loop, seconds: float) -> None:
+        self.saves.append(seconds)
 
     def resumed(self, n_events: int) -> None:
         self.resumed_at.append(n_events)
@@ -354,6 +362,17 @@ def test_the_policy_to_stop_ends_the_job_and_the_checkpoint_before_is_sound(tmp_
     Loop(parts, observer, observer).run()
     assert observer.resumed_at == [40]
     assert outputs(tmp_path, parts) == uninterrupted
+
+
+def test_who_looks_on_hears_of_every_poll_and_every_checkpoint(tmp_path):
+    observer = Observer()
+
+    Loop(parts_in(tmp_path, batch_events=100, every=200), Observer(), observer).run()
+
+    assert observer.batches == 4
+    assert observer.polls == 5  # the last one has nothing
+    assert len(observer.saves) == 3
+    assert all(seconds > 0.0 for seconds in observer.saves)
 
 
 def test_the_source_is_closed_whatever_happens(tmp_path):
