@@ -108,7 +108,8 @@ def check_errors_change_nothing(make: Factory) -> None:
     model = make().learn_many(X[:80])
     before, given = model.state(), X.copy()
     model.clone().test_then_learn_many(X)
-    model._errors(X, np.empty(len(X)))
+    errors = model.error_many(X)
+    assert [model.error_one(x) for x in X] == errors.tolist()
     assert same(before, model.state())
     assert (given == X).all()
 

@@ -69,6 +69,19 @@ class Estimator(Learner):
         self._take(self._rows(X), None)
         return self
 
+    def error_one(self, x: Any) -> float:
+        """Return the error of one event: how far it lies from what was learned."""
+        out = np.empty(1)
+        self._errors(self._known_rows(*self._one_row(x)), out)
+        return out.item()
+
+    def error_many(self, X: Any) -> Any:
+        """Return the error of each row, in the kind that X is; nothing is learned."""
+        rows = self._known_many(X)
+        errors = np.empty(len(rows))
+        self._errors(rows, errors)
+        return series_like(X, errors, self._error)
+
     def test_then_learn_many(self, X: Any, y: Any = None) -> Any:
         """Return the error of each row, made before that row was learned; then it is learned."""
         rows = self._rows(X)
