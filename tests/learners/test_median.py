@@ -166,3 +166,17 @@ def test_bad_points_are_refused():
         geometric_median([[np.nan, 1.0]])
     with pytest.raises(BadParameter, match="tolerance"):
         geometric_median([[0.0]], tolerance=0.0)
+
+
+def test_weights_count_points_as_often_as_they_say():
+    points = np.random.default_rng(12).normal(size=(9, 3))
+    counts = np.array([1, 3, 2, 1, 4, 1, 0, 2, 5])
+    repeated = geometric_median(np.repeat(points, counts, axis=0))
+    assert geometric_median(points, weights=counts) == pytest.approx(repeated, abs=1e-8)
+    assert geometric_median(points, weights=np.full(9, 7.5)) == pytest.approx(geometric_median(points), abs=1e-8)
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [0.0, 0.0], [1.0, np.nan]])
+def test_weights_that_cannot_count_are_refused(weights):
+    with pytest.raises(ValueError, match="weights must be"):
+        geometric_median([[0.0], [1.0]], weights=weights)

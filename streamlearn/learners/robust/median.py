@@ -18,7 +18,9 @@ _MAX_ITERATIONS = 10_000
 _CHECK_NEAREST_EVERY = 8
 
 
-def geometric_median(points: ArrayLike, *, tolerance: float = TOLERANCE) -> FloatArray:
+def geometric_median(
+    points: ArrayLike, *, weights: ArrayLike | None = None, tolerance: float = TOLERANCE
+) -> FloatArray:
     """Return the point whose summed distance to the given points is least.
 
     Weiszfeld's iteration with the safeguard of Vardi and Zhang (2000), started at the coordinate-wise median. It stops
@@ -29,6 +31,8 @@ def geometric_median(points: ArrayLike, *, tolerance: float = TOLERANCE) -> Floa
     ----------
     points : float64[n_points, n_features]
         Finite, at least one point.
+    weights : float64[n_points] or None
+        How often each point counts: finite, not negative, not all 0. None = once.
     tolerance : float
         Relative optimality gap.
 
@@ -53,6 +57,8 @@ def geometric_median(points: ArrayLike, *, tolerance: float = TOLERANCE) -> Floa
     if not np.isfinite(P).all():
         raise BadValue("geometric_median: points must be finite numbers")
     checked_positive("geometric_median", "tolerance", tolerance)
+    m = _checked_weights(weights, len(P))
+    P, m = P[m > 0.0], m[m > 0.0]
     origin = np.median(P, axis=0)
     P /= 2.0  # of numbers near the largest one the differences would overflow
     P -= origin / 2.0
@@ -60,23 +66,35 @@ def geometric_median(points: ArrayLike, *, tolerance: float = TOLERANCE) -> Floa
     if size == 0.0:
         return origin
     P /= size
-    y = _weiszfeld(P, tolerance)
+    y = _weiszfeld(P, m, tolerance)
     y *= size
     y += origin / 2.0
     y *= 2.0
     return y
 
 
-def _weiszfeld(P: FloatArray, tolerance: float) -> FloatArray:
+def _checked_weights(weights: ArrayLike | None, n_points: int) -> FloatArray:
+    if weights is None:
+        return np.ones(n_points)
+    m = np.array(weights, dtype=np.float64)
+    if m.shape != (n_points,):
+        raise BadShape(f"geometric_median: weights must be [{n_points}], one a point, got shape {m.shape}")
+    if not (np.isfinite(m).all() and (m >= 0.0).all() and m.any()):
+        raise BadValue("geometric_median: weights must be finite, not negative and not all 0")
+    return m / m.max()
+
+
+def _weiszfeld(P: FloatArray, m: FloatArray, tolerance: float) -> FloatArray:
     y: FloatArray = np.zeros(P.shape[1])
+    total = float(m.sum())
     for step in range(_MAX_ITERATIONS):
-        target, pull, at = _towards(P, y)
-        if 2.0 * (pull - at) <= tolerance * len(P):
+        target, pull, at = _towards(P, m, y)
+        if 2.0 * (pull - at) <= tolerance * total:
             break
         if step % _CHECK_NEAREST_EVERY == _CHECK_NEAREST_EVERY - 1:
             # Towards a median that is one of the points the iteration crawls, but that point proves itself.
             nearest: FloatArray = P[np.square(P - y).sum(axis=1).argmin()]
-            _, pull_there, at_there = _towards(P, nearest)
+            _, pull_there, at_there = _towards(P, m, nearest)
             if pull_there <= at_there:
                 return nearest.copy()
         keep = min(at / pull, 1.0)
@@ -84,16 +102,16 @@ def _weiszfeld(P: FloatArray, tolerance: float) -> FloatArray:
     return y
 
 
-def _towards(P: FloatArray, y: FloatArray) -> tuple[FloatArray, float, int]:
-    """Return the Weiszfeld point, the norm of the pull of all points not at y, and how many are at y."""
+def _towards(P: FloatArray, m: FloatArray, y: FloatArray) -> tuple[FloatArray, float, float]:
+    """Return the Weiszfeld point, the norm of the pull of all points not at y, and the weight of those at y."""
     D = P - y
     d = np.sqrt(np.square(D).sum(axis=1))
     away = d > 0.0
-    inverse = np.divide(1.0, d, where=away, out=np.zeros(len(d)))
+    inverse = np.divide(m, d, where=away, out=np.zeros(len(d)))
     pull = float(np.linalg.norm(inverse @ D))
     total = inverse.sum()
     target: FloatArray = y + (inverse @ D) / total if total > 0 else y
-    return target, pull, int(len(d) - away.sum())
+    return target, pull, float(m[~away].sum())
 
 
 class GeometricMedian(Estimator):
