@@ -84,11 +84,13 @@ def test_kernels_import_only_numpy_and_the_switches(path):
 
 def test_the_packages_list_is_the_folders():
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    roots = {"streamlearn": SOURCE, "streamlearn.adapters": ADAPTERS}
     folders = {
-        "streamlearn" + "".join(f".{part}" for part in path.parent.relative_to(SOURCE).parts)
-        for path in SOURCE.rglob("__init__.py")
+        ".".join([name, *path.parent.relative_to(root).parts])
+        for name, root in roots.items()
+        for path in root.rglob("__init__.py")
     }
-    assert set(listed) == folders | {"streamlearn.adapters"}
+    assert set(listed) == folders
     assert len(listed) == len(set(listed))
 
 

@@ -1,0 +1,1 @@
+"""Apache Kafka: events from topics, predictions and dead letters to topics, exactly once."""
