@@ -81,7 +81,8 @@ def _checked_weights(weights: ArrayLike | None, n_points: int) -> FloatArray:
         raise BadShape(f"geometric_median: weights must be [{n_points}], one a point, got shape {m.shape}")
     if not (np.isfinite(m).all() and (m >= 0.0).all() and m.any()):
         raise BadValue("geometric_median: weights must be finite, not negative and not all 0")
-    return m / m.max()
+    m /= m.max()
+    return m
 
 
 def _weiszfeld(P: FloatArray, m: FloatArray, tolerance: float) -> FloatArray:
