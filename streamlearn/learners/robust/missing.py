@@ -9,7 +9,7 @@ import numpy as np
 
 from streamlearn.contracts import FeatureName, FloatArray
 from streamlearn.errors import BadShape
-from streamlearn.features.frames import from_array, number
+from streamlearn.features.frames import Columns, from_array, from_frame, from_many, number
 from streamlearn.features.vocabulary import checked_names
 from streamlearn.kernels.robust_covariance import trimmed_product
 from streamlearn.learners.labels import is_missing
@@ -32,18 +32,9 @@ def with_missing(who: str, X: Any) -> tuple[tuple[FeatureName, ...], FloatArray]
     if isinstance(X, (np.ndarray, Sequence)):
         array = np.asarray(X)
         return from_array(who, array.reshape(1, -1) if array.ndim == 1 else array)
-    import narwhals as nw  # noqa: PLC0415 - only those who bring frames pay for the import
-
-    frame = nw.from_native(X, eager_only=True)
-    names = checked_names(who, frame.columns)
-    values = np.empty((frame.shape[0], len(names)))
-    for j, (name, column) in enumerate(zip(names, frame.iter_columns(), strict=True)):
-        if column.dtype.is_numeric() or column.dtype == nw.Boolean:
-            values[:, j] = column.cast(nw.Float64).to_numpy()
-        else:
-            cells = column.to_list()
-            values[:, j] = [np.nan if is_missing(v) else number(who, name, i, v) for i, v in enumerate(cells)]
-    return names, values
+    if isinstance(X, Columns):
+        return from_many(who, X)
+    return from_frame(who, X, missing=True)
 
 
 def pairwise_covariance(X: FloatArray, trim: float) -> tuple[FloatArray, FloatArray]:
