@@ -1,6 +1,10 @@
 """Prequential AUC with few labels: HedgeMower and Marvin beside River's learners and self-training.
 
     python perf/muffled_stream.py [--events N] [--sets NAME ...] [--shares 0.01 0.03 0.1] [--seeds N] [--quick]
+                                  [--methods NAME ...] [--again NAME ...]
+
+Finished cells are kept in perf/out/ and not done again: an interrupted run goes on where it was, several may run side
+by side with different --methods, and --again forgets those of methods that have changed.
 
 An event's label is shown with the given probability, after its forecast. AUC is over all forecasts but those of the
 first tenth, with the labels that were kept secret. `drift_*` turns features gradually into each other over the middle
@@ -10,11 +14,11 @@ half of a real set. Self-training is an online logistic regression that also lea
 from __future__ import annotations
 
 import argparse
-import json
 import time
-from pathlib import Path
+from functools import partial
 
 import numpy as np
+from muffled_cells import OUT, Cells
 from muffled_data import interval, load
 from river import forest, linear_model, preprocessing, tree
 from river.ensemble import SRPClassifier
@@ -22,7 +26,6 @@ from sklearn.metrics import roc_auc_score
 
 from streamlearn import HedgeMower1, Marvin
 
-OUT = Path(__file__).parent / "out"
 SETS = ("electricity", "covtype", "noaa_weather", "a9a", "drift_letter", "drift_covtype")
 SURE = 0.95
 
@@ -92,56 +95,84 @@ def run_ours(model, X, y, shown) -> tuple[np.ndarray, float]:
     return np.concatenate(scores), time.process_time() - start
 
 
-def trial(name: str, share: float, seed: int, n: int, river: bool) -> dict[str, dict[str, float]]:
+OURS = {
+    "HedgeMower1": lambda seed: HedgeMower1(seed=seed),
+    "Marvin": lambda seed: Marvin(seed=seed, n_stages=3),
+}
+PEERS = ("ARF", "SRP", "HAT", "LR", "self-training")
+
+
+def trial(name: str, share: float, seed: int, n: int, method: str) -> dict[str, float]:
+    """Return AUC over the forecasts behind the first tenth whose labels stay secret, and events a second."""
     X, y = stream(name, n, seed)
     shown = np.random.default_rng(seed).random(len(y)) < share
-    kept = slice(len(y) // 10, None)
-    found = {}
-    ours = {
-        "HedgeMower1": HedgeMower1(seed=seed),
-        "Marvin": Marvin(seed=seed, n_stages=3),
-    }
-    others = rivers(seed) if river else {}
-    for method, model in {**ours, **others}.items():
-        run = run_ours if method in ours else run_river
-        scores, seconds = run(model, X, y, shown)
-        hidden = ~shown[kept]
-        found[method] = {"auc": roc_auc_score(y[kept][hidden], scores[kept][hidden]), "events_s": len(y) / seconds}
-    return found
+    if method in OURS:
+        scores, seconds = run_ours(OURS[method](seed), X, y, shown)
+    else:
+        scores, seconds = run_river(rivers(seed)[method], X, y, shown)
+    kept = ~shown
+    kept[: len(y) // 10] = False
+    return {"auc": roc_auc_score(y[kept], scores[kept]), "events_s": len(y) / seconds}
+
+
+def report(cells: dict[tuple, list[dict[str, dict]]], methods: list[str]) -> str:
+    """Return the table, and in how many cells the best of ours is best or within the interval of the best peer."""
+    lines = [f"{'set':>14} {'labels':>6} " + " ".join(f"{m:>20}" for m in methods)]
+    ties: dict[str, int] = {m: 0 for m in methods if m in OURS}
+    peers = [m for m in methods if m not in OURS]
+    for (name, share), trials in cells.items():
+        mean = {m: np.mean([t[m]["auc"] for t in trials]) for m in methods}
+        texts = []
+        for m in methods:
+            _, half = interval([t[m]["auc"] for t in trials])
+            texts.append(f"{mean[m]:.3f}+-{half:.3f} {np.mean([t[m]['events_s'] for t in trials]):6.0f}/s")
+        lines.append(f"{name:>14} {share:>6.0%} " + " ".join(f"{t:>20}" for t in texts))
+        if peers:
+            rival = max(peers, key=mean.get)
+            for m in ties:
+                d, half = interval([t[m]["auc"] - t[rival]["auc"] for t in trials])
+                ties[m] += d >= 0 or abs(d) <= half
+    if peers:
+        lines += [
+            f"{m}: best, or tied with the best peer within the 95 % interval, in {k} of {len(cells)} cells"
+            for m, k in ties.items()
+        ]
+    return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--events", type=int, default=6000)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--sets", nargs="+", default=list(SETS))
     parser.add_argument("--shares", nargs="+", type=float, default=[0.01, 0.03, 0.1])
-    parser.add_argument("--without-river", action="store_true")
+    parser.add_argument("--methods", nargs="+", default=[*OURS, *PEERS])
+    parser.add_argument("--again", nargs="+", default=[])
     options = parser.parse_args()
     if options.quick:
         options.events, options.seeds, options.shares = 2500, 2, [0.03]
         options.sets = options.sets[:3]
-    OUT.mkdir(exist_ok=True)
-    rows, best_or_tied, cells = [], 0, 0
+    cells = Cells("muffled_stream")
+    cells.forget(lambda key: key[-1] in options.again)
+    found: dict[tuple, list[dict[str, dict]]] = {}
     for name in options.sets:
         for share in options.shares:
-            trials = [trial(name, share, s, options.events, not options.without_river) for s in range(options.seeds)]
-            methods = list(trials[0])
-            mean = {m: np.mean([t[m]["auc"] for t in trials]) for m in methods}
-            speed = {m: np.mean([t[m]["events_s"] for t in trials]) for m in methods}
+            found[name, share] = trials = []
+            for seed in range(options.seeds):
+                trials.append({})
+                for method in options.methods:
+                    key = (name, share, seed, options.events, method)
+                    trials[-1][method] = cells.get(key, partial(trial, name, share, seed, options.events, method))
             print(
-                f"{name} {share:.0%} " + " ".join(f"{m}={mean[m]:.3f}({speed[m]:.0f}/s)" for m in methods), flush=True
+                name,
+                share,
+                {m: round(float(np.mean([t[m]["auc"] for t in trials])), 3) for m in options.methods},
+                flush=True,
             )
-            others = methods[2:]
-            if others:
-                rival = max(others, key=mean.get)
-                d, half = interval([t["HedgeMower1"]["auc"] - t[rival]["auc"] for t in trials])
-                cells += 1
-                best_or_tied += d >= 0 or abs(d) <= half
-            rows.append({"set": name, "share": share, "trials": trials})
-            (OUT / "muffled_stream.json").write_text(json.dumps(rows))
-    print(f"HedgeMower1 best or tied within the 95 % interval in {best_or_tied} of {cells} cells")
+    text = report(found, options.methods)
+    print(text)
+    (OUT / "muffled_stream.txt").write_text(text + "\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,43 @@
+"""Finished cells of long measurements: each is written when it is done, and not done again after an interruption."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+OUT = Path(__file__).parent / "out"
+
+
+class Cells:
+    """Cells of one measurement, in ``perf/out/<name>.jsonl``, one a line; of two with the same key the last one counts.
+
+    Several processes may fill the same file with cells of their own.
+    """
+
+    def __init__(self, name: str) -> None:
+        OUT.mkdir(exist_ok=True)
+        self.path = OUT / f"{name}.jsonl"
+        self._found: dict[tuple, dict] = {}
+        if self.path.exists():
+            for line in self.path.read_text().splitlines():
+                cell = json.loads(line)
+                self._found[tuple(cell["key"])] = cell["value"]
+
+    def get(self, key: Sequence, make: Callable[[], dict]) -> dict:
+        """Return the cell, made now where it is not there yet."""
+        key = tuple(key)
+        if key not in self._found:
+            self._found[key] = make()
+            with self.path.open("a") as file:
+                file.write(json.dumps({"key": key, "value": self._found[key]}) + "\n")
+        return self._found[key]
+
+    def forget(self, matches: Callable[[tuple], bool]) -> None:
+        """Drop cells, for instance those of a method that has changed since."""
+        kept = {key: value for key, value in self._found.items() if not matches(key)}
+        if len(kept) == len(self._found):
+            return
+        self._found = kept
+        lines = [json.dumps({"key": key, "value": value}) for key, value in kept.items()]
+        self.path.write_text("".join(line + "\n" for line in lines))
