@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamlearn.contracts import Label, Snapshot, Tested
-from streamlearn.evaluation.delayed import cut, joined
+from streamlearn.evaluation.forecasts import Due, due_together
 from streamlearn.evaluation.keeping import (
     forecasts_from_state,
     forecasts_to_state,
@@ -36,83 +36,82 @@ class EarlyForecasts:
     ----------
     learner : object
         With ``label_pair() -> (negative, positive)``; without it everything passes through.
-    delay : int
-        Events between an event and its label.
     """
 
-    def __init__(self, learner: Any, delay: int) -> None:
-        self.delay = delay
+    def __init__(self, learner: Any) -> None:
         self._pair: Callable[[], tuple[Label | None, Label | None]] | None = getattr(learner, "label_pair", None)
-        self._held: list[Part] = []
+        self._held: list[Due] = []
         self._n_held = 0
-        self._n_early = 0
-        self._n_turned = 0
+        self._both_at = 0  # forecasts made before this many others knew one label at most
+        self._turn_at = 0  # and those made before this many others took the positive label for the negative
         self._negative: Label | None = None
         self._positive: Label | None = None
-        # In one call the classes are exchanged before the event of the second label is forecast; row by row, the
-        # forecast comes first.
-        self._row_by_row = delay > 0 and not hasattr(learner, "test_then_learn_late")
 
-    def take(self, tested: Tested, labels: NDArray[Any]) -> Iterator[Part]:
-        """Take the forecasts of the next events; give those that can be measured, in order."""
+    def take(self, due: Due) -> Iterator[Part]:
+        """Take events that were learned; give those that can be measured, in order."""
         if self._pair is not None:
-            self._held.append((tested, labels))
-            self._n_held += len(labels)
+            self._held.append(due)
+            self._n_held += len(due)
             if None in self._pair() and self._n_held < MOST_HELD:
                 return
-            tested, labels = self._settle()
-        n = min(self._n_early, len(labels))
-        if n:
-            self._n_early -= n
-            yield self._turned(cut(tested, 0, n)), labels[:n]
-        yield cut(tested, n, len(labels)), labels[n:]
+            due = self._settle()
+        if len(due):
+            early = due.made_at < self._both_at
+            yield self._turned(due, early) if early.any() else due.tested, due.labels
 
     def finish(self) -> Iterator[Part]:
         """Give what is still held at the end of a stream with one label or none."""
-        yield from self._held
+        yield from ((due.tested, due.labels) for due in self._held if len(due))
         self._held = []
 
     def state(self) -> Snapshot:
         """Return what is held, and what is still to be turned round."""
         names = labels_to_text([self._negative, self._positive])
-        counts = {"holds": self._pair is not None, "n_early": self._n_early, "n_turned": self._n_turned}
-        held = nest("held", forecasts_to_state(*joined(self._held))) if self._held else {}
-        return {**counts, "names": names, **held}
+        counts = {"holds": self._pair is not None, "both_at": self._both_at, "turn_at": self._turn_at}
+        if not self._held:
+            return {**counts, "names": names}
+        held = due_together(self._held)
+        places = {name: getattr(held, name).copy() for name in _PLACES}
+        return {**counts, "names": names, **nest("held", {**forecasts_to_state(held.tested, held.labels), **places})}
 
     def restore(self, state: Snapshot) -> None:
         """Become what `state` describes."""
         if not state["holds"]:
             self._pair = None
-        self._n_early, self._n_turned = int(state["n_early"]), int(state["n_turned"])
+        self._both_at, self._turn_at = int(state["both_at"]), int(state["turn_at"])
         self._negative, self._positive = labels_from_text(state["names"]).tolist()
         held = below("held", state)
-        self._held = [forecasts_from_state(held)] if held else []
-        self._n_held = sum(len(labels) for _, labels in self._held)
+        self._held = [Due(*forecasts_from_state(held), *(held[name] for name in _PLACES))] if held else []
+        self._n_held = sum(map(len, self._held))
 
-    def _settle(self) -> Part:
+    def _settle(self) -> Due:
         """Stop holding: find out which forecasts were early and whether the classes were exchanged after them."""
-        tested, labels = joined(self._held)
-        labelled = np.flatnonzero(tested.codes >= 0)
+        due = due_together(self._held)
+        labelled = np.flatnonzero(due.tested.codes >= 0)
         self._negative, self._positive = self._pair() if self._pair is not None else (None, None)
         self._pair, self._held = None, []
         if None not in (self._negative, self._positive):
-            first = labels[labelled[0]]
-            second = next(int(i) for i in labelled if labels[i] != first)
-            self._n_early = second + 1 + self.delay
-            if first == self._positive and tested.codes[labelled[0]] == 0:
-                self._n_turned = second + self.delay + self._row_by_row
-                codes = tested.codes.copy()
+            first = due.labels[labelled[0]]
+            second = next(int(i) for i in labelled if due.labels[i] != first)
+            self._both_at = int(due.came_at[second])
+            if first == self._positive and due.tested.codes[labelled[0]] == 0:
+                self._turn_at = int(due.swap_at[second])
+                codes = due.tested.codes.copy()
                 codes[labelled[labelled < second]] = 1
-                tested = replace(tested, codes=codes)
-        return tested, labels
+                due = replace(due, tested=replace(due.tested, codes=codes))
+        return due
 
-    def _turned(self, tested: Tested) -> Tested:
-        decisions = np.full(len(tested.codes), np.nan)
+    def _turned(self, due: Due, early: NDArray[np.bool_]) -> Tested:
+        tested = due.tested
+        decisions = tested.decisions.copy()
+        decisions[early] = np.nan
         for code, label in ((0.0, self._negative), (1.0, self._positive)):
-            decisions[[prediction is not None and prediction == label for prediction in tested.predictions]] = code
-        n = min(self._n_turned, len(decisions))
-        self._n_turned -= n
-        scores, probabilities = tested.scores.copy(), tested.probabilities.copy()
-        scores[:n] *= -1.0
-        probabilities[:n] = 1.0 - probabilities[:n]
+            named = np.array([prediction is not None and prediction == label for prediction in tested.predictions])
+            decisions[early & named] = code
+        turned = due.made_at < self._turn_at
+        scores = np.where(turned, -tested.scores, tested.scores)
+        probabilities = np.where(turned, 1.0 - tested.probabilities, tested.probabilities)
         return replace(tested, scores=scores, probabilities=probabilities, decisions=decisions)
+
+
+_PLACES = ("made_at", "came_at", "swap_at")

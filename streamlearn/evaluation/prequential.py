@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from streamlearn.contracts import FloatArray, IntArray, Label, Metric, Tested
 from streamlearn.errors import BadParameter
 from streamlearn.evaluation.blocks import blocks
-from streamlearn.evaluation.delayed import DelayedLearner, cut
+from streamlearn.evaluation.delayed import DelayedLearner
 from streamlearn.evaluation.early import EarlyForecasts
 from streamlearn.evaluation.feed import feed
+from streamlearn.evaluation.forecasts import cut
 from streamlearn.evaluation.metric import check_count
 from streamlearn.evaluation.registry import make_metric
 from streamlearn.evaluation.verbs import blockwise
@@ -114,10 +115,10 @@ def prequential(
     numeric = all(metric.takes == "value" for metric in recorder.metrics)
     runner = DelayedLearner(blockwise(learner, positive, numeric=numeric), delay)
     start = time.perf_counter()
-    early = EarlyForecasts(learner, delay)
+    early = EarlyForecasts(learner)
     for block in blocks(stream, batch_size):
-        recorder.take_all(early.take(*runner.run(block)))
-    recorder.take_all(early.take(*runner.finish()))
+        recorder.take_all(early.take(runner.run(block)[1]))
+    recorder.take_all(early.take(runner.finish()))
     recorder.take_all(early.finish())
     seconds = time.perf_counter() - start
     name = getattr(learner, "name", type(learner).__name__)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +13,11 @@ from streamlearn.contracts import CodeArray, FeatureName, FloatArray, Label, Tes
 from streamlearn.errors import BadLabel, BadParameter
 
 
-class Blockwise(Protocol):
-    """What `prequential` needs of a learner: forecasts of a block, with learning in between and without."""
+class LateLearner(Protocol):
+    """A learner of blocks whose labels may come late.
+
+    A memo is what it wants back with the label: float64[n_rows, memo_width].
+    """
 
     def test_then_learn_columns(
         self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]
@@ -21,13 +25,27 @@ class Blockwise(Protocol):
         """Forecast each row before it is learned, then learn it."""
         ...
 
-    def forecast_columns(self, names: tuple[FeatureName, ...], values: FloatArray) -> Tested:
-        """Return forecasts, with codes -1; change nothing."""
+    def forecast_columns(self, names: tuple[FeatureName, ...], values: FloatArray) -> tuple[Tested, FloatArray]:
+        """Forecast a block without learning: forecasts with codes -1, and their memo."""
+        ...
+
+    def test_then_learn_late(
+        self,
+        names: tuple[FeatureName, ...],
+        test_values: FloatArray,
+        late_values: FloatArray,
+        late_labels: NDArray[Any],
+        late_memo: FloatArray | None = None,
+    ) -> tuple[Tested, FloatArray]:
+        """For each i forecast test row i, then learn late row i: forecasts, with the codes of the late labels; memo."""
         ...
 
 
-def blockwise(learner: Any, positive: Label | None, *, numeric: bool) -> Blockwise:
-    """Return the wrapper that fits: around the block methods of a learner, else around its verbs.
+_BLOCK_METHODS = ("test_then_learn_columns", "forecast_columns", "test_then_learn_late")
+
+
+def blockwise(learner: Any, positive: Label | None, *, numeric: bool) -> LateLearner:
+    """Return the learner itself where it takes blocks, else a wrapper around its verbs.
 
     Parameters
     ----------
@@ -37,28 +55,51 @@ def blockwise(learner: Any, positive: Label | None, *, numeric: bool) -> Blockwi
     numeric : bool
         Whether labels are numbers to be predicted.
     """
-    if all(hasattr(learner, method) for method in ("test_then_learn_columns", "forecast_columns")):
-        return ColumnLearner(learner)
+    if all(hasattr(learner, method) for method in _BLOCK_METHODS):
+        return cast("LateLearner", learner)
     for verb in ("learn_one", "predict_one"):
         if not hasattr(learner, verb):
             raise BadParameter(f"prequential: learner must have {verb}, got {type(learner).__name__}")
     return VerbRegressor(learner) if numeric else VerbClassifier(learner, positive)
 
 
-class ColumnLearner:
-    """A learner that takes blocks itself; keeps the memos of forecasts whose labels come late, oldest first."""
+class _Verbs(ABC):
+    """A learner known by its verbs, taking blocks row by row.
+
+    Parameters
+    ----------
+    learner : object
+    """
 
     def __init__(self, learner: Any) -> None:
         self.learner = learner
-        self.test_then_learn_columns = learner.test_then_learn_columns
-        self._memos: list[FloatArray] = []
 
-    def forecast_columns(self, names: tuple[FeatureName, ...], values: FloatArray) -> Tested:
-        """Return forecasts, with codes -1."""
-        tested: Tested
-        tested, memo = self.learner.forecast_columns(names, values)
-        self._memos.append(memo)
-        return tested
+    @abstractmethod
+    def _codes(self, labels: NDArray[Any]) -> CodeArray:
+        """Return the codes of labels; raise where one cannot be learned."""
+
+    @abstractmethod
+    def _forecast(self, x: dict[FeatureName, float]) -> tuple[float, float, float]:
+        """Return score, P(positive) and decision of one event."""
+
+    @abstractmethod
+    def _learn(self, x: dict[FeatureName, float], y: Any) -> None:
+        """Learn one event that has a label."""
+
+    @abstractmethod
+    def _predictions(self, decisions: FloatArray, scores: FloatArray) -> NDArray[np.object_]:
+        """Return decisions as labels or numbers."""
+
+    def test_then_learn_columns(
+        self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]
+    ) -> Tested:
+        """Forecast each row before it is learned, then learn it."""
+        return self.test_then_learn_late(names, values, values, labels)[0]
+
+    def forecast_columns(self, names: tuple[FeatureName, ...], values: FloatArray) -> tuple[Tested, FloatArray]:
+        """Return forecasts, with codes -1, and an empty memo."""
+        found = [self._forecast(dict(zip(names, row, strict=True))) for row in values.tolist()]
+        return self._tested(np.full(len(values), -1, np.int8), found)
 
     def test_then_learn_late(
         self,
@@ -66,44 +107,41 @@ class ColumnLearner:
         test_values: FloatArray,
         late_values: FloatArray,
         late_labels: NDArray[Any],
-    ) -> Tested:
-        """For each i forecast test row i, then learn late row i: the oldest whose label has not come."""
-        waiting = np.concatenate(self._memos)
-        n = len(late_values)
-        tested: Tested
-        tested, memo = self.learner.test_then_learn_late(names, test_values, late_values, late_labels, waiting[:n])
-        self._memos = [waiting[n:], memo]
-        return tested
+        late_memo: FloatArray | None = None,
+    ) -> tuple[Tested, FloatArray]:
+        """For each i forecast test row i, then learn late row i: forecasts, with the codes of the late labels."""
+        codes = self._codes(late_labels)
+        found = []
+        for test, late, y in zip(test_values.tolist(), late_values.tolist(), late_labels.tolist(), strict=True):
+            found.append(self._forecast(dict(zip(names, test, strict=True))))
+            if not _missing(y):
+                self._learn(dict(zip(names, late, strict=True)), y)
+        return self._tested(codes, found)
+
+    def _tested(self, codes: CodeArray, found: list[tuple[float, float, float]]) -> tuple[Tested, FloatArray]:
+        scores, probabilities, decisions = np.array(found, np.float64).reshape(-1, 3).T.copy()
+        predictions = self._predictions(decisions, scores)
+        return Tested(codes, scores, probabilities, predictions, decisions), np.empty((len(codes), 0))
 
 
-class VerbRegressor:
+class VerbRegressor(_Verbs):
     """A regressor with `predict_one` and `learn_one`: the forecast is its `score`."""
 
-    def __init__(self, learner: Any) -> None:
-        self.learner = learner
+    def _codes(self, labels: NDArray[Any]) -> CodeArray:
+        return np.full(len(labels), -1, np.int8)
 
-    def test_then_learn_columns(
-        self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]
-    ) -> Tested:
-        """Forecast each row before it is learned, then learn it."""
-        scores = np.empty(len(values))
-        for i, row in enumerate(values.tolist()):
-            x = dict(zip(names, row, strict=True))
-            scores[i] = self.learner.predict_one(x)
-            if not _missing(labels[i]):
-                self.learner.learn_one(x, float(labels[i]))
-        return self._tested(scores)
+    def _forecast(self, x: dict[FeatureName, float]) -> tuple[float, float, float]:
+        value = float(self.learner.predict_one(x))
+        return value, math.nan, value
 
-    def forecast_columns(self, names: tuple[FeatureName, ...], values: FloatArray) -> Tested:
-        """Return forecasts, with codes -1."""
-        scores = [self.learner.predict_one(dict(zip(names, row, strict=True))) for row in values.tolist()]
-        return self._tested(np.array(scores, np.float64))
+    def _learn(self, x: dict[FeatureName, float], y: Any) -> None:
+        self.learner.learn_one(x, float(y))
 
-    def _tested(self, scores: FloatArray) -> Tested:
-        return Tested(_no_codes(len(scores)), scores, np.full(len(scores), np.nan), scores.astype(object), scores)
+    def _predictions(self, decisions: FloatArray, scores: FloatArray) -> NDArray[np.object_]:
+        return scores.astype(object)
 
 
-class VerbClassifier:
+class VerbClassifier(_Verbs):
     """A binary classifier with `predict_proba_one` or `predict_one`, optionally `score_one`, and `learn_one`.
 
     Without `score_one` the ranking score is the probability; without `predict_proba_one` the probability is the
@@ -118,35 +156,22 @@ class VerbClassifier:
     """
 
     def __init__(self, learner: Any, positive: Label | None) -> None:
-        self.learner = learner
+        super().__init__(learner)
         self.positive: Label = 1 if positive is None else positive
         self._by_number = positive is None
         self._negative: Label | None = None
 
-    def test_then_learn_columns(
-        self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]
-    ) -> Tested:
-        """Forecast each row before it is learned, then learn it."""
-        codes = np.array([self._code(y) for y in labels.tolist()], np.int8)
-        found = np.empty((len(values), 3))
-        for i, (row, y) in enumerate(zip(values.tolist(), labels.tolist(), strict=True)):
-            x = dict(zip(names, row, strict=True))
-            found[i] = self._forecast(x)
-            if codes[i] >= 0:
-                self.learner.learn_one(x, y)
-        return self._tested(codes, found)
+    def _codes(self, labels: NDArray[Any]) -> CodeArray:
+        return np.array([self._code(y) for y in labels.tolist()], np.int8)
 
-    def forecast_columns(self, names: tuple[FeatureName, ...], values: FloatArray) -> Tested:
-        """Return forecasts, with codes -1."""
-        found = [self._forecast(dict(zip(names, row, strict=True))) for row in values.tolist()]
-        return self._tested(_no_codes(len(values)), np.array(found, np.float64).reshape(-1, 3))
+    def _learn(self, x: dict[FeatureName, float], y: Any) -> None:
+        self.learner.learn_one(x, y)
 
-    def _tested(self, codes: CodeArray, found: FloatArray) -> Tested:
-        scores, probabilities, decisions = found.T.copy()
-        predictions = np.array([None] * len(found), object)
+    def _predictions(self, decisions: FloatArray, scores: FloatArray) -> NDArray[np.object_]:
+        predictions = np.array([None] * len(decisions), object)
         predictions[decisions == 1.0] = self.positive
         predictions[decisions == 0.0] = self._negative
-        return Tested(codes, scores, probabilities, predictions, decisions)
+        return predictions
 
     def _forecast(self, x: dict[FeatureName, float]) -> tuple[float, float, float]:
         """Return score, P(positive) and decision of one event."""
@@ -175,10 +200,6 @@ class VerbClassifier:
         elif y != self._negative:
             raise BadLabel(f"prequential: y must be {self.positive!r} or {self._negative!r}, got a third label {y!r}")
         return 0
-
-
-def _no_codes(n: int) -> CodeArray:
-    return np.full(n, -1, np.int8)
 
 
 def _missing(y: Any) -> bool:

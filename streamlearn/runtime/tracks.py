@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from streamlearn.contracts import FeatureName, FloatArray, HasState, OnlineLearner, Snapshot, Tested
 from streamlearn.evaluation.blocks import Block
 from streamlearn.evaluation.curve import RejectCurve
-from streamlearn.evaluation.delayed import cut, joined
+from streamlearn.evaluation.delayed import DelayedLearner
 from streamlearn.evaluation.early import EarlyForecasts
 from streamlearn.evaluation.feed import feed
+from streamlearn.evaluation.forecasts import Due, cut
 from streamlearn.evaluation.metric import BaseMetric
-from streamlearn.runtime.late import LateLearner, Waiting
+from streamlearn.evaluation.verbs import LateLearner
 from streamlearn.runtime.trajectory import Trajectory
 from streamlearn.snapshot import below, nest
 
@@ -32,15 +33,12 @@ class Learned:
     ----------
     tested : Tested
         The forecasts of its events.
-    due : list of (Tested, array)
-        Forecasts and labels of the events that were learned: the same ones, or earlier ones whose labels came late.
+    due : Due
+        The events that were learned: the same ones, or earlier ones whose labels came late.
     """
 
     tested: Tested
-    due: list[tuple[Tested, NDArray[Any]]]
-
-
-_NOTHING = Tested(np.empty(0, np.int8), np.empty(0), np.empty(0), np.empty(0, object), np.empty(0))
+    due: Due
 
 
 class Track:
@@ -82,8 +80,9 @@ class Track:
         self.abstained = 0
         self.seconds = 0.0
         """Time spent in the learner by this process; no part of the state."""
-        self._waiting = Waiting(delay) if delay else None
-        self._early = EarlyForecasts(learner, delay)
+        late = cast("LateLearner", learner)  # with a delay: looked at when the job was put together
+        self._delayed = DelayedLearner(late, delay)
+        self._early = EarlyForecasts(learner)
 
     @property
     def name(self) -> str:
@@ -93,42 +92,39 @@ class Track:
     def check(self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]) -> None:
         """Raise what learning this block would raise, behind the events that wait; change nothing."""
         block = Block(names, values, labels)
-        if self._waiting is not None and len(self._waiting):
-            block = self._waiting.with_waiting(block)
+        if len(self._delayed):
+            block = self._delayed.with_waiting(block)
         self.learner.check(block.names, block.values, block.labels)
+
+    @property
+    def waiting(self) -> int:
+        """How many events wait for their label."""
+        return len(self._delayed)
 
     @property
     def refuses_whole_batches(self) -> bool:
         """Whether `test_then_learn` either takes a block or raises with nothing changed, without `check` before it."""
-        return self._waiting is None
+        return self._delayed.delay == 0
 
     def test_then_learn(self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]) -> Learned:
         """Forecast one block and learn the events whose labels are there."""
         began = time.perf_counter()
-        if self._waiting is None:
-            tested = self.learner.test_then_learn_columns(names, values, labels)
-            learned = Learned(tested, [(tested, labels)])
-        else:
-            late = cast("LateLearner", self.learner)  # looked at when the job was put together
-            tested, due = self._waiting.forecast_then_learn(late, Block(names, values, labels))
-            learned = Learned(tested, [(part.tested, part.block.labels) for part in due])
+        learned = Learned(*self._delayed.run(Block(names, values, labels)))
         self.seconds += time.perf_counter() - began
         return learned
 
     def measure(self, learned: Learned) -> None:
         """Feed the metrics with the forecasts of the events that were learned."""
-        if learned.due:
-            # At once: which label is positive may have come out with the last of these events.
-            due = learned.due[0] if len(learned.due) == 1 else joined(learned.due)
-            for forecast, known in self._early.take(*due):
-                self._measure(forecast, known)
+        self._measure_due(learned.due)
 
     def finish(self) -> None:
         """Learn and measure the events that still wait for their label, as no more input comes."""
-        if self._waiting is not None:
-            rest = self._waiting.learn_rest(cast("LateLearner", self.learner))
-            self.measure(Learned(_NOTHING, [(part.tested, part.block.labels) for part in rest]))
+        self._measure_due(self._delayed.finish())
         for forecast, known in self._early.finish():
+            self._measure(forecast, known)
+
+    def _measure_due(self, due: Due) -> None:
+        for forecast, known in self._early.take(due):
             self._measure(forecast, known)
 
     def _measure(self, tested: Tested, labels: NDArray[Any]) -> None:
@@ -177,10 +173,9 @@ class Track:
     def _stateful(self) -> list[tuple[str, HasState]]:
         metrics: list[tuple[str, HasState]] = [(f"metric/{k}", metric) for k, metric in enumerate(self.metrics)]
         curve: list[tuple[str, HasState]] = [("curve", self.curve)] if self.curve is not None else []
-        waiting: list[tuple[str, HasState]] = [("waiting", self._waiting)] if self._waiting is not None else []
         return [
             *metrics,
-            *waiting,
+            ("waiting", self._delayed),
             ("early", self._early),
             *curve,
             ("learner", self.learner),

@@ -9,7 +9,7 @@ from river import linear_model
 
 from streamlearn.errors import BadLabel, BadParameter, BadShape, BadValue
 from streamlearn.evaluation import AUC, RejectCurve, prequential
-from streamlearn.evaluation.delayed import joined
+from streamlearn.evaluation.forecasts import joined
 from tests.naive import evaluation as naive
 from tests.naive.logistic import NaiveLogistic
 

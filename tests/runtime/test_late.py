@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from streamlearn.errors import BadLabel
 from streamlearn.evaluation.blocks import Block
+from streamlearn.evaluation.delayed import DelayedLearner
 from streamlearn.evaluation.registry import make_metric
-from streamlearn.runtime.late import Waiting
 from streamlearn.runtime.tracks import Track
 from tests.naive.logistic import NaiveLogistic
 
@@ -51,18 +51,19 @@ CUTS = st.sets(st.integers(1, N_EVENTS - 1), max_size=8)
 @given(delay=st.integers(1, N_EVENTS + 5), cuts=CUTS, stop=st.integers(0, 9))
 def test_forecasts_are_those_of_one_event_at_a_time_through_any_cut_and_restart(delay, cuts, stop):
     values, labels = events()
-    learner, waiting = NaiveLogistic(), Waiting(delay)
+    learner = NaiveLogistic()
+    delayed = DelayedLearner(learner, delay)
 
     found, learned = [], []
     for number, (start, end) in enumerate(edges_of(cuts)):
         block = Block(NAMES, values[start:end], labels[start:end])
-        tested, due = waiting.forecast_then_learn(learner, block)
+        tested, due = delayed.run(block)
         found += tested.probabilities.tolist()
-        learned += [label for part in due for label in part.block.labels]
+        learned += due.labels.tolist()
         if number == stop:
-            saved, waiting = waiting.state(), Waiting(delay)
-            waiting.restore(saved)
-    learned += [label for part in waiting.learn_rest(learner) for label in part.block.labels]
+            saved, delayed = delayed.state(), DelayedLearner(learner, delay)
+            delayed.restore(saved)
+    learned += delayed.finish().labels.tolist()
 
     # before both labels were seen the one-event verbs answer {label: 1.0}
     settled = delay + 5
@@ -98,11 +99,10 @@ def test_a_third_label_is_seen_although_the_first_two_still_wait():
 
 
 def test_waiting_events_keep_columns_that_others_do_not_have():
-    waiting = Waiting(5)
-    learner = NaiveLogistic()
-    waiting.forecast_then_learn(learner, Block(("a",), np.array([[1.0]]), np.array([1])))
+    delayed = DelayedLearner(NaiveLogistic(), 5)
+    delayed.run(Block(("a",), np.array([[1.0]]), np.array([1])))
 
-    whole = waiting.with_waiting(Block(("b", "a"), np.array([[2.0, 3.0]]), np.array([0])))
+    whole = delayed.with_waiting(Block(("b", "a"), np.array([[2.0, 3.0]]), np.array([0])))
 
     assert whole.names == ("a", "b")
     assert whole.values.tolist() == [[1.0, 0.0], [3.0, 2.0]]
