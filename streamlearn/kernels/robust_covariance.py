@@ -1,14 +1,16 @@
 """Trimmed inner products of all pairs of columns, and medians of columns, by counting instead of sorting.
 
 The threshold of a pair is an order statistic. It is found by shrinking a bracket with exact counts, three thresholds a
-pass: counts of a comparison vectorise, selection does not. Once few values are inside they are gathered and sorted. The
-sum of what is kept runs over 128 fixed lanes. So the result depends neither on the bracket's start nor on the threads,
-and is that of a stable sort by size up to the rounding of the sum.
+pass: counts of a comparison vectorise, selection does not. Counted are the products' sizes rounded to single precision,
+which keeps their order; once few are inside, their exact sizes are gathered and sorted. The sum of what is kept runs
+over 128 fixed lanes. So the result depends neither on the bracket's start nor on the threads, and is that of a stable
+sort by size up to the rounding of the sum.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamlearn.contracts import FloatArray
 from streamlearn.kernels.jit import kernel, parallel_kernel, prange
@@ -19,40 +21,49 @@ _BLOCK = 64
 _SAMPLE = 128
 _TILE = 4  # columns a side: eight columns of 10,000 rows stay in a second-level cache of 1 MB
 _LARGEST = 1e150  # values are clipped here: their products and sums of these stay finite
+_LARGEST_KEY = 3e38  # near the end of single precision
 _FLAT_ROUNDS = 3  # passes by interpolation before the bracket is cut at values that occur
+
+Keys = NDArray[np.floating]
+"""Numbers that are compared instead of the values: these themselves, or rounded to single precision (twice as fast)."""
 
 
 @kernel
-def _count3(q: FloatArray, t1: float, t2: float, t3: float, counts: FloatArray) -> None:
-    """Write how many of q are <= t1, t2, t3 into counts[:3]."""
-    c1 = c2 = c3 = 0
-    for i in range(len(q)):
-        v = q[i]
-        c1 += v <= t1
-        c2 += v <= t2
-        c3 += v <= t3
+def _count3(keys: Keys, t: Keys, counts: FloatArray) -> None:
+    """Write how many keys are <= t[0], t[1], t[2] into counts[:3]."""
+    t1, t2, t3 = t[0], t[1], t[2]
+    c1 = c2 = c3 = np.int32(0)
+    for i in range(len(keys)):
+        v = keys[i]
+        c1 = np.int32(c1 + (v <= t1))
+        c2 = np.int32(c2 + (v <= t2))
+        c3 = np.int32(c3 + (v <= t3))
     counts[0], counts[1], counts[2] = c1, c2, c3
 
 
 @kernel
-def _gather(q: FloatArray, lo: float, hi: float, most: int, out: FloatArray) -> int:
-    """Write the values in (lo, hi] to `out` in order, stopping once there are `most`; return how many."""
-    n = len(q)
+def _gather(keys: Keys, a: Keys, b: FloatArray | None, t: Keys, most: int, out: FloatArray) -> int:
+    """Write the values whose keys are in (t[3], t[4]] to `out` in order, until there are `most`; return how many.
+
+    The values are |a b|, or a where b is None.
+    """
+    lo, hi = t[3], t[4]
+    n = len(keys)
     found = 0
     whole = n - n % _BLOCK
     for start in range(0, whole, _BLOCK):
-        hits = 0
+        hits = np.int32(0)
         for i in range(start, start + _BLOCK):
-            hits += (q[i] > lo) & (q[i] <= hi)
+            hits = np.int32(hits + ((keys[i] > lo) & (keys[i] <= hi)))
         if hits:
             for i in range(start, start + _BLOCK):
-                out[found] = q[i]
-                found += (q[i] > lo) & (q[i] <= hi)
+                out[found] = a[i] if b is None else abs(a[i] * b[i])
+                found += (keys[i] > lo) & (keys[i] <= hi)
             if found >= most:
                 return found
     for i in range(whole, n):
-        if lo < q[i] <= hi and found < most:
-            out[found] = q[i]
+        if lo < keys[i] <= hi and found < most:
+            out[found] = a[i] if b is None else abs(a[i] * b[i])
             found += 1
     return found
 
@@ -70,9 +81,9 @@ def _sort(values: FloatArray, n: int) -> None:
 
 
 @kernel
-def _first_thresholds(q: FloatArray, rank: int, hint: float, slope: float, held: FloatArray, t: FloatArray) -> None:
-    """Write three thresholds around the rank-th smallest value into `t`: about the hint, else from a sample."""
-    n = len(q)
+def _first_thresholds(keys: Keys, rank: int, hint: float, slope: float, held: FloatArray, t: Keys) -> None:
+    """Write three thresholds around the rank-th smallest key into t[:3]: about the hint, else from a sample."""
+    n = len(keys)
     share = rank / n
     if slope > 0.0:
         wide = slope * (2.0 * np.sqrt(2.0 * rank * (1.0 - share)) + 4.0)
@@ -80,7 +91,7 @@ def _first_thresholds(q: FloatArray, rank: int, hint: float, slope: float, held:
         return
     m = min(n, _SAMPLE)
     for i in range(m):
-        held[i] = q[i * (n // m)]
+        held[i] = keys[i * (n // m)]
     _sort(held, m)
     off = 2.5 * np.sqrt(m * share * (1.0 - share)) + 1.0
     t[0] = held[max(int(m * share - off), 0)]
@@ -89,64 +100,86 @@ def _first_thresholds(q: FloatArray, rank: int, hint: float, slope: float, held:
 
 
 @kernel
+def _thresholds_that_occur(held: FloatArray, m: int, share: float, above: bool, t: Keys) -> None:
+    """Write a quantile of held[:m], the number just below it, and a quantile to one side into t[:3].
+
+    Many equal values are settled at once by the first two.
+    """
+    _sort(held, m)
+    off = 2.0 * np.sqrt(m * share * (1.0 - share)) + 1.0
+    t[1] = held[min(int(m * share), m - 1)]
+    t[0] = np.nextafter(t[1], t[3])
+    t[2] = held[min(max(int(m * share + (off if above else -off)), 0), m - 1)]
+
+
+@kernel
 def _order_statistic(
-    q: FloatArray, rank: int, t: FloatArray, counts: FloatArray, held: FloatArray, found: FloatArray
-) -> None:
-    """Find the rank-th smallest value exactly.
+    keys: Keys,
+    a: FloatArray,
+    b: FloatArray | None,
+    rank: int,
+    t: Keys,
+    counts: FloatArray,
+    held: FloatArray,
+    found: FloatArray,
+) -> bool:
+    """Find the rank-th smallest value exactly, by keys that grow with the values; return whether it was found.
+
+    Not where too many float32 keys equal that of the value: the bracket then holds that key alone.
 
     Parameters
     ----------
-    q : float64[n]
+    keys : float32[n] or float64[n]
         Without NaN.
+    a, b : float64[n], float64[n] or None
+        The values: |a b|, or a. Where the keys are float64 they are the values.
     rank : int
         From 1 to n.
-    t, counts : float64[3]
-        Thresholds to start with and how many values are <= each; changed. They change the cost, never the result.
+    t : dtype of the keys, [5]
+        Three thresholds to start with, then the bracket (lo, hi] that holds the rank; changed.
+    counts : float64[3]
+        How many keys are <= t[:3]; changed. What is started with changes the cost, never the result.
     held : float64[>= 192]
         Scratch.
-    found : float64[3]
-        The value, how many of q are <= it, and the distance between neighbours here (0 = unknown); written.
+    found : float64[4]
+        The value, how many are <= it, the distance of neighbours here (0 = unknown), how many keys are <= lo; written.
     """
-    lo, below, hi, within = -np.inf, 0, np.inf, len(q)
+    t[3], t[4] = -np.inf, np.inf
+    below, within = 0, len(keys)
     rounds = 0
     while True:
         rounds += 1
         for k in range(3):
             count = int(counts[k])
             if count < rank:
-                if t[k] > lo:
-                    lo, below = t[k], count
-            elif t[k] < hi:
-                hi, within = t[k], count
+                if t[k] > t[3]:
+                    t[3], below = t[k], count
+            elif t[k] < t[4]:
+                t[4], within = t[k], count
         inside = within - below
-        if np.nextafter(lo, np.inf) >= hi:
-            found[0], found[1], found[2] = hi, within, 0.0
-            return
         if inside <= _FEW:
             break
+        if np.nextafter(t[3], t[4]) >= t[4]:
+            found[0], found[1], found[2], found[3] = t[4], within, 0.0, below
+            return keys.itemsize == held.itemsize
         need = rank - below
-        if lo > -np.inf and hi < np.inf and rounds <= _FLAT_ROUNDS:
-            width = hi - lo
-            t[1] = lo + width * ((need - 0.5) / inside)
+        if t[3] > -np.inf and t[4] < np.inf and rounds <= _FLAT_ROUNDS:
+            width = t[4] - t[3]
             half = width * ((1.2 * np.sqrt(inside) + 3.0) / inside)
-            t[0], t[2] = max(t[1] - half, lo), min(t[1] + half, hi)
+            t[1] = t[3] + width * ((need - 0.5) / inside)
+            t[0], t[2] = max(t[1] - half, t[3]), min(t[1] + half, t[4])
         else:
-            m = _gather(q, lo, hi, _SAMPLE, held)
-            _sort(held, m)
-            share = need / inside
-            off = 2.0 * np.sqrt(m * share * (1.0 - share)) + 1.0
-            # A value that occurs and the number just below it: many equal values are settled at once.
-            t[1] = held[min(int(m * share), m - 1)]
-            t[0] = np.nextafter(t[1], -np.inf)
-            t[2] = held[min(max(int(m * share + (off if rounds % 2 else -off)), 0), m - 1)]
-        _count3(q, t[0], t[1], t[2], counts)
-    m = _gather(q, lo, hi, _FEW + _BLOCK, held)
+            m = _gather(keys, keys, None, t, _SAMPLE, held)
+            _thresholds_that_occur(held, m, need / inside, rounds % 2 == 1, t)
+        _count3(keys, t, counts)
+    m = _gather(keys, a, b, t, _FEW + _BLOCK, held)
     _sort(held, m)
     value = held[rank - below - 1]
     upto = below
     for i in range(m):
         upto += held[i] <= value
-    found[0], found[1], found[2] = value, upto, (held[m - 1] - held[0]) / m
+    found[0], found[1], found[2], found[3] = value, upto, (held[m - 1] - held[0]) / m, below
+    return True
 
 
 @kernel
@@ -171,16 +204,32 @@ def _sum_kept(a: FloatArray, b: FloatArray, threshold: float, lanes: FloatArray)
 
 
 @kernel
-def _sizes(a: FloatArray, b: FloatArray, t1: float, t2: float, t3: float, q: FloatArray, counts: FloatArray) -> None:
-    """Write |a[i] b[i]| into q, and count those <= t1, t2, t3 in the same pass."""
-    c1 = c2 = c3 = 0
-    for i in range(len(q)):
-        v = abs(a[i] * b[i])
-        q[i] = v
-        c1 += v <= t1
-        c2 += v <= t2
-        c3 += v <= t3
+def _keys(a: FloatArray, b: FloatArray, t: Keys, keys: Keys, counts: FloatArray) -> None:
+    """Write |a[i] b[i]| in single precision into `keys`, and count those <= t[:3] in the same pass."""
+    t1, t2, t3 = t[0], t[1], t[2]
+    c1 = c2 = c3 = np.int32(0)
+    for i in range(len(keys)):
+        v = np.float32(min(abs(a[i] * b[i]), _LARGEST_KEY))
+        keys[i] = v
+        c1 = np.int32(c1 + (v <= t1))
+        c2 = np.int32(c2 + (v <= t2))
+        c3 = np.int32(c3 + (v <= t3))
     counts[0], counts[1], counts[2] = c1, c2, c3
+
+
+@kernel
+def _among_equal_keys(
+    a: FloatArray, b: FloatArray, keep: int, keys: Keys, t: Keys, small: FloatArray, held: FloatArray
+) -> None:
+    """Find the threshold where single precision cannot: many ties, or sizes beyond its range."""
+    exact, t64, counts, found = np.empty(len(a)), small[0], small[1], small[2]
+    for i in range(len(a)):
+        exact[i] = abs(a[i] * b[i])
+    m = _gather(keys, exact, None, t, _SAMPLE, held)
+    t64[3] = -np.inf
+    _thresholds_that_occur(held, m, (keep - found[3]) / (found[1] - found[3]), True, t64)
+    _count3(exact, t64, counts)
+    _order_statistic(exact, exact, None, keep, t64, counts, held, found)
 
 
 @kernel
@@ -190,31 +239,34 @@ def _pair(
     keep: int,
     hint: float,
     slope: float,
-    q: FloatArray,
+    keys: Keys,
+    t: Keys,
     lanes: FloatArray,
     small: FloatArray,
     held: FloatArray,
 ) -> float:
     """Return the mean of the `keep` products of smallest size; threshold and slope stay in small[2, :3:2]."""
     n = len(a)
-    t, counts, found = small[0], small[1], small[2]
+    counts, found = small[1], small[2]
     if keep >= n:
         found[0] = found[2] = 0.0
         return _sum_kept(a, b, np.inf, lanes) / n
     if slope > 0.0:
-        _first_thresholds(q, keep, hint, slope, held, t)
-        _sizes(a, b, t[0], t[1], t[2], q, counts)
+        _first_thresholds(keys, keep, hint, slope, held, t)
+        _keys(a, b, t, keys, counts)
     else:
-        _sizes(a, b, 0.0, 0.0, 0.0, q, counts)
-        _first_thresholds(q, keep, hint, slope, held, t)
-        _count3(q, t[0], t[1], t[2], counts)
-    _order_statistic(q, keep, t, counts, held, found)
+        t[:] = 0.0
+        _keys(a, b, t, keys, counts)
+        _first_thresholds(keys, keep, hint, slope, held, t)
+        _count3(keys, t, counts)
+    if not _order_statistic(keys, a, b, keep, t, counts, held, found):
+        _among_equal_keys(a, b, keep, keys, t, small, held)
     total = _sum_kept(a, b, found[0], lanes)
     surplus = int(found[1]) - keep
     i = n - 1
     while surplus > 0:
         # Among equal sizes a stable sort keeps the earlier rows.
-        if q[i] == found[0]:
+        if abs(a[i] * b[i]) == found[0]:
             total -= a[i] * b[i]
             surplus -= 1
         i -= 1
@@ -232,18 +284,20 @@ def trimmed_product(a: FloatArray, b: FloatArray, n_trim: int) -> float:
     n_trim : int
         From 0 to n - 1.
     """
-    q, lanes, small, held = np.empty(len(a)), np.empty(_LANES), np.empty((3, 3)), np.empty(_SAMPLE + _BLOCK)
-    return _pair(a, b, len(a) - n_trim, 0.0, 0.0, q, lanes, small, held)
+    keys, t = np.empty(len(a), dtype=np.float32), np.empty(5, dtype=np.float32)
+    lanes, small, held = np.empty(_LANES), np.empty((3, 5)), np.empty(_SAMPLE + _BLOCK)
+    return _pair(a, b, len(a) - n_trim, 0.0, 0.0, keys, t, lanes, small, held)
 
 
 @kernel
 def _tile(columns: FloatArray, keep: int, first: int, second: int, hints: FloatArray, out: FloatArray) -> None:
     """Fill the pairs of two groups of `_TILE` columns, each pair once."""
     p, n = columns.shape
-    q, lanes, small, held = np.empty(n), np.empty(_LANES), np.empty((3, 3)), np.empty(_SAMPLE + _BLOCK)
+    keys, t = np.empty(n, dtype=np.float32), np.empty(5, dtype=np.float32)
+    lanes, small, held = np.empty(_LANES), np.empty((3, 5)), np.empty(_SAMPLE + _BLOCK)
     for i in range(first * _TILE, min(first * _TILE + _TILE, p)):
         for j in range(max(second * _TILE, i), min(second * _TILE + _TILE, p)):
-            mean = _pair(columns[i], columns[j], keep, hints[0, i, j], hints[1, i, j], q, lanes, small, held)
+            mean = _pair(columns[i], columns[j], keep, hints[0, i, j], hints[1, i, j], keys, t, lanes, small, held)
             out[i, j] = mean
             out[j, i] = mean
             hints[0, i, j], hints[1, i, j] = small[2, 0], small[2, 2]
@@ -289,8 +343,8 @@ def _median(column: FloatArray, hint: float, slope: float, held: FloatArray, sma
     rank = (n + 1) // 2
     t, counts, found = small[0], small[1], small[2]
     _first_thresholds(column, rank, hint, slope, held, t)
-    _count3(column, t[0], t[1], t[2], counts)
-    _order_statistic(column, rank, t, counts, held, found)
+    _count3(column, t, counts)
+    _order_statistic(column, column, None, rank, t, counts, held, found)
     if n % 2 or found[1] > rank:
         return float(found[0])
     upper = np.inf
@@ -312,7 +366,7 @@ def _transpose(X: FloatArray, block: int, out: FloatArray) -> None:
 @kernel
 def _centre(column: FloatArray, j: int, hints: FloatArray, medians: FloatArray) -> None:
     """Take the median from one column, in place."""
-    small, held = np.empty((3, 3)), np.empty(_SAMPLE + _BLOCK)
+    small, held = np.empty((3, 5)), np.empty(_SAMPLE + _BLOCK)
     medians[j] = _median(column, hints[0, j], hints[1, j], held, small)
     hints[0, j], hints[1, j] = small[2, 0], small[2, 2]
     column -= medians[j]
@@ -333,18 +387,16 @@ def centred_columns(X: FloatArray, hints: FloatArray, medians: FloatArray, out: 
     out : float64[p, n]
         X.T - medians, clipped to size 1e150; written.
     """
-    n, p = X.shape
-    for block in range((n + 63) // 64):
+    for block in range((len(X) + 63) // 64):
         _transpose(X, block, out)
-    for j in range(p):
+    for j in range(X.shape[1]):
         _centre(out[j], j, hints, medians)
 
 
 @parallel_kernel
 def centred_columns_parallel(X: FloatArray, hints: FloatArray, medians: FloatArray, out: FloatArray) -> None:
     """Fill what `centred_columns` fills, bit for bit, on all of Numba's threads."""
-    n, p = X.shape
-    for block in prange((n + 63) // 64):
+    for block in prange((len(X) + 63) // 64):
         _transpose(X, block, out)
-    for j in prange(p):
+    for j in prange(X.shape[1]):
         _centre(out[j], j, hints, medians)
