@@ -14,6 +14,7 @@
     ├── BadEvent          (ValueError)    one event could not be decoded: position, kind, reason
     ├── SourceError       (RuntimeError)  the input is not what the checkpoint read, or cannot be read
     ├── SinkError         (RuntimeError)  the output cannot be written or is not what the checkpoint wrote
+    ├── RoundFailed       (RuntimeError)  a part of a distributed round lost its worker too often
     ├── NotResumable      (RuntimeError)  something in the job has no state that can be kept
     └── MissingExtra      (ImportError)   an optional library is not installed: names the pip command
 """
@@ -67,6 +68,10 @@ class SourceError(StreamlearnError, RuntimeError):
 
 class SinkError(StreamlearnError, RuntimeError):
     """The output cannot be written, or is not the one that the checkpoint wrote."""
+
+
+class RoundFailed(StreamlearnError, RuntimeError):
+    """A part of a distributed round lost its worker too often."""
 
 
 class NotResumable(StreamlearnError, RuntimeError):

@@ -284,7 +284,7 @@ def _due(F: FloatArray, H: FloatArray, n_features: int) -> bool:
 
 
 @kernel
-def _solve(F: FloatArray, V: FloatArray, H: FloatArray, m: int) -> None:
+def solve(F: FloatArray, V: FloatArray, H: FloatArray, m: int) -> None:
     """Set a memory's weights of the m features to the minimiser of the pairwise square loss, from the statistics.
 
     ``A = G0~ + G1~ + delta delta'`` with each ``G~ = (W G + kappa P)/(W + kappa)``, P pooled, ``kappa = 0.2 m``;
@@ -337,7 +337,7 @@ def _learn_row(F: FloatArray, V: FloatArray, x: FloatArray, label: int) -> None:
         H = _memory(F, e)
         _fold(F, V, H, label)
         if F[SEEN] and F[SEEN + 1] and _due(F, H, x.size):
-            _solve(F, V, H, x.size)
+            solve(F, V, H, x.size)
 
 
 @kernel

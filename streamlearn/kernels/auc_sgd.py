@@ -299,6 +299,23 @@ def _calibrate(V: FloatArray, H: FloatArray, m: int) -> None:
 
 
 @kernel
+def settle(F: FloatArray, weights: FloatArray) -> None:
+    """Take weights of unscaled features, float64[n_features], from outside: scaled weights, spreads and calibration.
+
+    Statistics, SPREAD and, for a range, V[MINIMUM] and V[MAXIMUM] must be there.
+    """
+    V, H, m = _common(F), _memory(F, 0), weights.size
+    V[X] = V[MINIMUM]  # the range of scaling takes in V[X]
+    _scales(F, V, m)
+    s, scaled = V[S], _own(H, V.shape[1], SCALED_W)
+    for j in range(m):
+        if s[j] == 0.0 and weights[j] != 0.0:
+            s[j] = 1.0
+        scaled[j] = weights[j] / s[j] if s[j] != 0.0 else 0.0
+    _calibrate(V, H, m)
+
+
+@kernel
 def _score(V: FloatArray, H: FloatArray) -> float:
     """Return a memory's centred score ``w . (x - (c0 + c1)/2)`` of the event in V[X]."""
     x, u = V[X], V[U]

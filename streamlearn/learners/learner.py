@@ -6,7 +6,7 @@ import inspect
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from streamlearn import snapshot
 from streamlearn.contracts import Document, FeatureName, FloatArray, Snapshot
-from streamlearn.errors import BadParameter, BadSnapshot, StreamlearnError
+from streamlearn.errors import BadParameter, BadSnapshot, StreamlearnError, TooManyFeatures
 from streamlearn.features.frames import from_many, from_one, is_mappings
-from streamlearn.features.vocabulary import Vocabulary
+from streamlearn.features.vocabulary import Vocabulary, checked_names
 from streamlearn.kernels.rows import first_bad_row
 from streamlearn.learners.batch import Rows, refuse_bad, rows_of_columns, rows_of_mappings
 
@@ -138,6 +138,29 @@ class Learner(ABC):
         out = np.empty(len(rows))
         hook(rows, out)
         return out
+
+    def begin(self, names: Sequence[FeatureName]) -> None:
+        """Give features their columns in this order before anything was learned, as workers need to agree on.
+
+        Parameters
+        ----------
+        names : sequence of str or int
+
+        Raises
+        ------
+        BadParameter
+            Something was learned already.
+        TooManyFeatures
+        """
+        wanted = checked_names(self.name, names)
+        if self.n_features:
+            raise BadParameter(f"{self.name}: features must be declared before the first event, got {wanted!r} late")
+        if len(wanted) > self.max_features:
+            raise TooManyFeatures(
+                f"{self.name}: features must be at most max_features={self.max_features}, got {len(wanted)}"
+            )
+        self._features.grow(wanted)
+        self._widen(len(wanted))
 
     # State
 

@@ -150,6 +150,21 @@ class Moments:
         covariance: FloatArray = factor * (np.triu(full) + np.triu(full, 1).T)[:m, :m]
         return covariance
 
+    def set_covariance(self, e: int, label: int, covariance: FloatArray) -> None:
+        """Store what `covariance` gives, with factor 1; of a memory of variances the diagonal."""
+        m, stored = self.n_features, self.scatter(e)[label]
+        self.memory(e)[auc.FACTOR + label] = 1.0
+        if self.diagonal:
+            stored[:m] = covariance.diagonal()
+            return
+        full = np.zeros((self.capacity, self.capacity))
+        full[:m, :m] = covariance
+        if not self.exact:
+            stored[:] = full.ravel()
+            return
+        for i, (a, n) in enumerate(_block_rows(self.capacity)):
+            stored[a : a + BLOCK * n] = full[BLOCK * i : BLOCK * (i + 1), BLOCK * i :].ravel()
+
 
 def _swap(array: FloatArray, first: int) -> None:
     array[[first, first + 1]] = array[[first + 1, first]]
