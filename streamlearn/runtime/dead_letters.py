@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from streamlearn.errors import BadEvent
 from streamlearn.runtime.append import AppendFile
 from streamlearn.runtime.sections import Policy
 
+N_LAST = 20
 _encoder = msgspec.json.Encoder()
 
 
@@ -43,6 +45,8 @@ class DeadLetters:
         self.counts: dict[str, int] = {}
         self.examples: dict[str, str] = {}
         """Why the first event of each kind was bad."""
+        self.last: deque[str] = deque(maxlen=N_LAST)
+        """The last bad events of this process, newest first; no part of the state."""
 
     @property
     def total(self) -> int:
@@ -63,9 +67,10 @@ class DeadLetters:
             self._file.write(_line(event))
             self.counts[event.kind] = self.counts.get(event.kind, 0) + 1
             self.examples.setdefault(event.kind, event.reason)
+            self.last.appendleft(_place(event))
 
     def _check(self, event: Rejected) -> None:
-        where = f"{event.partition}, event {event.record}: {event.kind}: {event.reason}"
+        where = _place(event)
         if self._policy == "stop":
             raise BadEvent(f"bad_events.policy is 'stop': {where}")
         if event.kind in self._stop_kinds:
@@ -99,6 +104,10 @@ class DeadLetters:
         self._file.restore(state)
         self.counts = dict(json.loads(state["counts"]))
         self.examples = dict(json.loads(state["examples"]))
+
+
+def _place(event: Rejected) -> str:
+    return f"{event.partition}, event {event.record}: {event.kind}: {event.reason}"
 
 
 def _line(event: Rejected) -> bytes:

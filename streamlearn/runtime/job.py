@@ -23,6 +23,7 @@ from streamlearn.runtime.sections import (
     FeaturesSection,
     JobFile,
     LabelsSection,
+    MonitorSection,
     SinkSection,
     SourceSection,
 )
@@ -75,6 +76,7 @@ class Job:
     checkpoint: CheckpointSection | None = None
     sink: SinkSection | None = None
     bad_events: BadEventsSection = field(default_factory=BadEventsSection)
+    monitor: MonitorSection | None = None
     out: str = "out"
 
     def resolve(self, path: str) -> Path:
@@ -170,6 +172,7 @@ def check_job(tables: dict[str, Any], *, folder: Path, name: str) -> Job:
         checkpoint=spec.checkpoint,
         sink=spec.sink,
         bad_events=spec.bad_events,
+        monitor=spec.monitor,
         out=spec.out,
     )
 
@@ -179,10 +182,6 @@ def _refuse_unavailable(spec: JobFile) -> None:
         raise BadJob("source.kind: must be a file kind or 'stdin' in this release, got 'kafka'")
     if spec.sink is not None and spec.sink.format == "kafka":
         raise BadJob("sink.format: must be a file format in this release, got 'kafka'")
-    if spec.monitor is not None:
-        raise BadJob(
-            f"monitor.port: the monitor is not available in this release, remove [monitor], got {spec.monitor.port!r}"
-        )
     late = {key: getattr(spec.labels, key) for key in ("source", "timeout", "capacity")}
     for key, value in late.items():
         if value is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -76,6 +77,38 @@ class Watch(Protocol):
     def saved(self, loop: Loop, seconds: float) -> None:
         """Hear that a checkpoint was made, and how long it took from flush to commit."""
         ...
+
+
+class Watches:
+    """Several that look on, as one.
+
+    Parameters
+    ----------
+    watches : sequence of Watch
+    """
+
+    def __init__(self, watches: Sequence[Watch]) -> None:
+        self._watches = tuple(watches)
+
+    def resumed(self, events: int) -> None:
+        """Tell each."""
+        for watch in self._watches:
+            watch.resumed(events)
+
+    def moved(self, loop: Loop) -> None:
+        """Tell each."""
+        for watch in self._watches:
+            watch.moved(loop)
+
+    def polled(self, loop: Loop) -> None:
+        """Tell each."""
+        for watch in self._watches:
+            watch.polled(loop)
+
+    def saved(self, loop: Loop, seconds: float) -> None:
+        """Tell each."""
+        for watch in self._watches:
+            watch.saved(loop, seconds)
 
 
 @dataclass(slots=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -10,7 +12,7 @@ from typing import Protocol, runtime_checkable
 from streamlearn.errors import MissingExtra
 from streamlearn.runtime.assemble import assemble
 from streamlearn.runtime.job import Job
-from streamlearn.runtime.loop import Loop, Stop
+from streamlearn.runtime.loop import Loop, Stop, Watch, Watches
 from streamlearn.runtime.plots import draw
 from streamlearn.runtime.progress import Progress
 from streamlearn.runtime.report import Report, make_report, write_report
@@ -65,8 +67,10 @@ def run_job(job: Job, stop: Stop, progress: Progress, *, fresh: bool = False) ->
     parts = assemble(job)
     warm_up(parts.tracks, progress.display.say)
     began = time.perf_counter()
-    loop = Loop(parts, stop, progress)
-    ended = loop.run(fresh=fresh)
+    with ExitStack() as open_watches:
+        watches = [progress, *_monitor(job, progress.display.say, open_watches)]
+        loop = Loop(parts, stop, Watches(watches))
+        ended = loop.run(fresh=fresh)
     if ended and loop.events == loop.resumed_at > 0:
         progress.display.say("there was nothing new to read; --fresh starts anew")
     if not ended:
@@ -82,6 +86,18 @@ def run_job(job: Job, stop: Stop, progress: Progress, *, fresh: bool = False) ->
     }
     report = make_report(job.name, tracks, events=loop.events, dead_letters=loop.parts.dead_letters, timing=timing)
     return _finish(job, tracks, report, loop.events)
+
+
+def _monitor(job: Job, say: Callable[[str], None], stack: ExitStack) -> list[Watch]:
+    if job.monitor is None:
+        return []
+    # Only jobs that are looked at need the library behind it.
+    from streamlearn.runtime.monitor import Monitor  # noqa: PLC0415
+
+    every_s = job.checkpoint.every_s if job.checkpoint is not None else float("inf")
+    monitor = stack.enter_context(Monitor(job.monitor, job.name, every_s))
+    say(f"look at {monitor.url}")
+    return [monitor]
 
 
 def _finish(job: Job, tracks: list[Track], report: Report, events: int) -> Outcome:

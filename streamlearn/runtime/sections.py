@@ -13,7 +13,7 @@ from msgspec import Meta
 Count = Annotated[int, Meta(ge=1)]
 Whole = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(gt=0)]
-Port = Annotated[int, Meta(ge=1, le=65535)]
+Port = Annotated[int, Meta(ge=0, le=65535)]
 Character = Annotated[str, Meta(min_length=1, max_length=1)]
 Text = Annotated[str, Meta(min_length=1)]
 
@@ -191,9 +191,21 @@ class BadEventsSection(Section, frozen=True):
 
 
 class MonitorSection(Section, frozen=True):
-    """``[monitor]``: refused by this release."""
+    """``[monitor]``: a live page, ``/metrics`` for Prometheus, ``/healthz`` and ``/readyz``.
 
-    port: Port | None = None
+    Attributes
+    ----------
+    port : int
+        0 takes any free one and says which.
+    host : str
+        Address to listen on. One that is not loopback needs a token in ``STREAMLEARN_MONITOR_TOKEN``.
+    stuck_s : float
+        A job that is silent for so long, or takes no event for so long where there are some, is not healthy.
+    """
+
+    port: Port
+    host: Text = "127.0.0.1"
+    stuck_s: Seconds = 60.0
 
 
 class JobFile(Section, frozen=True):

