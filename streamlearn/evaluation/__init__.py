@@ -2,6 +2,7 @@
 
 from streamlearn.evaluation.auc import AUC
 from streamlearn.evaluation.curve import RejectCurve, RejectPoints
+from streamlearn.evaluation.drift import DETECTORS, DriftDetector, make_detector
 from streamlearn.evaluation.feed import feed
 from streamlearn.evaluation.metrics import MAE, RMSE, Accuracy, Coverage, Kappa, KappaM, KappaT, LogLoss, Risk
 from streamlearn.evaluation.prequential import Report, prequential
@@ -11,11 +12,13 @@ from streamlearn.evaluation.subspace import SubspaceError
 
 __all__ = [
     "AUC",
+    "DETECTORS",
     "MAE",
     "METRICS",
     "RMSE",
     "Accuracy",
     "Coverage",
+    "DriftDetector",
     "Kappa",
     "KappaM",
     "KappaT",
@@ -29,6 +32,7 @@ __all__ = [
     "Risk",
     "SubspaceError",
     "feed",
+    "make_detector",
     "make_metric",
     "prequential",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 from streamlearn.errors import BadParameter
 from streamlearn.evaluation.auc import AUC
@@ -56,18 +57,39 @@ def make_metric(spec: str) -> BaseMetric:
     if metric is None:
         raise BadParameter(f"metric: the name must be one of {', '.join(METRICS)}, got {short.strip()!r}")
     known = inspect.signature(metric).parameters
-    values: dict[str, int | float] = {}
-    for part in rest.split(",") if rest.strip() else ():
-        key, _, text = (piece.strip() for piece in part.partition("="))
-        if key not in known or key in values:
-            raise BadParameter(f"{metric.__name__}: parameters must be {', '.join(known)}, each once, got {key!r}")
-        values[key] = _number(metric.__name__, key, text)
+    values = parse_spec(metric, rest)
     missing = [name for name, p in known.items() if p.default is inspect.Parameter.empty and name not in values]
     if missing:
         raise BadParameter(
             f"{metric.__name__}: {missing[0]} must be given, as in {metric.short}:{missing[0]}=0.4, got {spec!r}"
         )
     return metric(**values)
+
+
+def parse_spec(made: type, text: str, *, texts: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the parameters in ``parameter=value,parameter=value``.
+
+    Parameters
+    ----------
+    made : type
+        The class whose parameters they are.
+    text : str
+    texts : tuple of str
+        Parameters whose values are texts; the others are numbers.
+
+    Raises
+    ------
+    BadParameter
+        A parameter is unknown or comes twice, or a value is not a number.
+    """
+    known = inspect.signature(made).parameters
+    values: dict[str, Any] = {}
+    for part in text.split(",") if text.strip() else ():
+        key, _, value = (piece.strip() for piece in part.partition("="))
+        if key not in known or key in values:
+            raise BadParameter(f"{made.__name__}: parameters must be {', '.join(known)}, each once, got {key!r}")
+        values[key] = value if key in texts else _number(made.__name__, key, value)
+    return values
 
 
 def _number(who: str, key: str, text: str) -> int | float:
