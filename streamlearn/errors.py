@@ -12,6 +12,7 @@
     │   └── NewerSnapshot                 it was written by a newer streamlearn
     ├── BadJob            (ValueError)    the job file: names the key and the rule
     ├── BadEvent          (ValueError)    one event could not be decoded: position, kind, reason
+    ├── BaseFailed        (RuntimeError)  an estimator handed to a learner failed: names the batch and its error
     ├── SourceError       (RuntimeError)  the input is not what the checkpoint read, or cannot be read
     ├── SinkError         (RuntimeError)  the output cannot be written or is not what the checkpoint wrote
     ├── RoundFailed       (RuntimeError)  a part of a distributed round lost its worker too often
@@ -60,6 +61,10 @@ class BadJob(StreamlearnError, ValueError):
 
 class BadEvent(StreamlearnError, ValueError):
     """One event could not be decoded and the policy is to stop."""
+
+
+class BaseFailed(StreamlearnError, RuntimeError):
+    """An estimator or function handed to a learner failed on a batch; its own error is the cause."""
 
 
 class SourceError(StreamlearnError, RuntimeError):
