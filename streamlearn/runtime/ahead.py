@@ -18,7 +18,7 @@ class ReadAhead:
     Parameters
     ----------
     source : Source
-        Never asked by two threads at once.
+        Never polled by two threads at once.
     """
 
     def __init__(self, source: Source) -> None:
@@ -30,6 +30,11 @@ class ReadAhead:
         """Begin to read up to `max_events` events for the next `poll`; returns at once."""
         if self._next is None:
             self._next = self._thread.submit(self._source.poll, max_events, timeout_s)
+
+    @property
+    def began(self) -> bool:
+        """Whether something was begun that `poll` has not handed out."""
+        return self._next is not None
 
     def poll(self, max_events: int, timeout_s: float) -> Batch | None:
         """Return what `begin` has begun to read, or raise what came of it; without it, read now."""

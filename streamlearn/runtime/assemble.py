@@ -13,13 +13,17 @@ from streamlearn.evaluation.metric import BaseMetric
 from streamlearn.evaluation.registry import make_metric
 from streamlearn.features.categories import Vectoriser
 from streamlearn.learners.registry import learner_class, make_learner
+from streamlearn.runtime.broker_keys import KIND
+from streamlearn.runtime.brokers import Broker, load_broker
 from streamlearn.runtime.checkpoint import CheckpointFolder
 from streamlearn.runtime.dead_letters import DeadLetters
 from streamlearn.runtime.job import Job, LearnerSection
 from streamlearn.runtime.loop import Parts
-from streamlearn.runtime.sinks import PredictionSink, open_sink
+from streamlearn.runtime.sinks import PredictionSink, open_sink, sink_columns
 from streamlearn.runtime.sources import Columns, open_source
 from streamlearn.runtime.tracks import Track
+
+LATER_KEYS = frozenset({"source.topics", "source.payload", "source.order", "bad_events.topic"})
 
 GROUP = "streamlearn.learners"
 """Entry points of foreign learners: ``prefix:path`` of a job is given to the one called ``prefix``."""
@@ -35,16 +39,17 @@ def assemble(job: Job) -> Parts:
     SourceError
         The input cannot be read.
     """
+    broker = load_broker(KIND, job) if job.uses_broker else None
     tracks = [_track(job, index) for index in range(len(job.learners))]
     _require_scale_taken(job)
     checkpoint = job.checkpoint
     folder = job.checkpoint_dir
     return Parts(
-        source=_source(job),
+        source=_source(job, broker),
         vectoriser=_vectoriser(job),
         tracks=tracks,
-        sink=_sink(job),
-        dead_letters=_dead_letters(job),
+        sink=_sink(job, broker),
+        dead_letters=_dead_letters(job, broker),
         checkpoints=CheckpointFolder(folder, checkpoint.keep)
         if checkpoint is not None and folder is not None
         else None,
@@ -52,6 +57,7 @@ def assemble(job: Job) -> Parts:
         batch_events=job.source.batch_events,
         every=checkpoint.every if checkpoint is not None else None,
         every_s=checkpoint.every_s if checkpoint is not None else float("inf"),
+        transaction=broker.transaction() if broker is not None else None,
     )
 
 
@@ -64,6 +70,7 @@ def meaning(job: Job) -> dict[str, str]:
     source, features = job.source, job.features
     kept: dict[str, Any] = {
         **{f"source.{key}": getattr(source, key) for key in ("kind", "path", "format", "delimiter", "header", "names")},
+        **{f"source.{key}": getattr(source, key) for key in ("topics", "payload", "order")},
         **{f"features.{key}": getattr(features, key) for key in ("label", "exclude", "categorical", "scale")},
         **{f"features.{key}": getattr(features, key) for key in ("encoding", "max_categories", "n_buckets")},
         **{f"evaluate.{key}": getattr(job.evaluate, key) for key in ("metrics", "window", "delay", "curve")},
@@ -71,11 +78,13 @@ def meaning(job: Job) -> dict[str, str]:
         "sink.predictions": job.sink.predictions if job.sink is not None else None,
         "sink.format": job.sink_format if job.sink is not None else None,
         "bad_events.path": job.bad_events.path,
+        "bad_events.topic": job.bad_events.topic,
     }
     for index, section in enumerate(job.learners):
         kept[f"learner[{index}].name"] = section.name
         kept |= {f"learner[{index}].{key}": value for key, value in section.params.items()}
-    return {key: repr(value) for key, value in kept.items()}
+    # A key that came with a later release is only named where it is used, so that older checkpoints go on.
+    return {key: repr(value) for key, value in kept.items() if value is not None or key not in LATER_KEYS}
 
 
 def _track(job: Job, index: int) -> Track:
@@ -94,7 +103,7 @@ def _learner(job: Job, section: LearnerSection, path: str) -> OnlineLearner:
         params.setdefault("scale", job.features.scale)
     try:
         prefix, colon, rest = section.name.partition(":")
-        made = _foreign(prefix, rest, params) if colon else make_learner(section.name, params)
+        made = _foreign(job, prefix, rest, params) if colon else make_learner(section.name, params)
     except BadParameter as error:
         raise BadJob(f"{path}: {error}") from error
     if not (hasattr(made, "test_then_learn_columns") and hasattr(made, "check")):
@@ -102,7 +111,7 @@ def _learner(job: Job, section: LearnerSection, path: str) -> OnlineLearner:
     return cast("OnlineLearner", made)
 
 
-def _foreign(prefix: str, path: str, params: Mapping[str, Any]) -> OnlineLearner:
+def _foreign(job: Job, prefix: str, path: str, params: Mapping[str, Any]) -> OnlineLearner:
     found = {entry.name: entry for entry in entry_points(group=GROUP)}
     if prefix not in found:
         raise BadParameter(f"learner must be of {sorted(found)} before the colon, got {prefix!r}")
@@ -110,7 +119,8 @@ def _foreign(prefix: str, path: str, params: Mapping[str, Any]) -> OnlineLearner
         make = found[prefix].load()
     except ImportError as error:
         raise MissingExtra(f"learner {prefix}:{path}", prefix, prefix) from error
-    learner: OnlineLearner = make(path, params)
+    allow_pickle = job.checkpoint is not None and job.checkpoint.allow_pickle
+    learner: OnlineLearner = make(path, params, allow_pickle=allow_pickle)
     return learner
 
 
@@ -148,7 +158,7 @@ def _metrics(job: Job) -> list[BaseMetric]:
     return metrics
 
 
-def _source(job: Job) -> Source:
+def _source(job: Job, broker: Broker | None) -> Source:
     source = job.source
     try:
         columns = Columns(
@@ -158,6 +168,8 @@ def _source(job: Job) -> Source:
             key=job.labels.key,
             names=source.names,
         )
+        if source.kind == KIND and broker is not None:
+            return broker.source(source, columns)
         return open_source(
             source.kind,
             job.source_paths or None,
@@ -177,9 +189,11 @@ def _vectoriser(job: Job) -> Vectoriser:
     return Vectoriser(encoding=features.encoding, max_categories=features.max_categories, n_buckets=features.n_buckets)
 
 
-def _sink(job: Job) -> PredictionSink | None:
+def _sink(job: Job, broker: Broker | None) -> PredictionSink | None:
     if job.sink is None:
         return None
+    if job.sink_format == KIND and broker is not None:
+        return broker.sink(sink_columns(with_keys=job.labels.key is not None, with_partitions=job.has_partitions))
     return open_sink(
         job.resolve(job.sink.predictions),
         job.sink_format,
@@ -188,10 +202,10 @@ def _sink(job: Job) -> PredictionSink | None:
     )
 
 
-def _dead_letters(job: Job) -> DeadLetters:
+def _dead_letters(job: Job, broker: Broker | None) -> DeadLetters:
     stop_kinds = frozenset({"value"}) if job.features.on_bad_value == "stop" else frozenset[str]()
     return DeadLetters(
-        job.dead_letter_path,
+        job.dead_letter_path if job.bad_events.topic is None or broker is None else broker.letters(),
         policy=job.bad_events.policy,
         stop_kinds=stop_kinds,
         max_count=job.bad_events.max_count,

@@ -6,14 +6,16 @@ read of every partition, and the state of learners, vectoriser, metrics and outp
 
 from __future__ import annotations
 
+import fcntl
 import logging
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from streamlearn import snapshot
 from streamlearn.contracts import Position, Snapshot
-from streamlearn.errors import BadJob, BadSnapshot, NewerSnapshot
+from streamlearn.errors import BadJob, BadSnapshot, NewerSnapshot, SinkError
 from streamlearn.runtime.crash import reach
 
 KIND = "checkpoint"
@@ -74,6 +76,33 @@ class CheckpointFolder:
     def __init__(self, path: Path, keep: int) -> None:
         self.path = path
         self.keep = keep
+        self._lock: int | None = None
+
+    def lock(self) -> None:
+        """Shut out other processes: two that save here would undo each other's work.
+
+        The lock ends with the process, however it ends.
+
+        Raises
+        ------
+        SinkError
+            Another process has it.
+        """
+        if self._lock is not None or not self.path.is_dir():
+            return  # a folder that is not there yet is locked when it is made
+        descriptor = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            raise SinkError(f"{self.path}: must be used by one process at a time, got another that runs") from error
+        self._lock = descriptor
+
+    def unlock(self) -> None:
+        """Let others in; may be called twice."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def files(self) -> list[Path]:
         """Return the checkpoints, oldest first."""
@@ -83,6 +112,7 @@ class CheckpointFolder:
         """Write `checkpoint` durably under its final name, then remove what `keep` no longer covers."""
         if not self.path.is_dir():
             self.path.mkdir(parents=True)
+            self.lock()
         target = self.path / _NAME.format(checkpoint.events)
         snapshot.write_atomic(target, checkpoint.pack())
         reach("after_save")
@@ -119,6 +149,51 @@ class CheckpointFolder:
         if damaged:
             raise BadSnapshot(f"{self.path}: no sound checkpoint is left, run with --fresh to start anew: {damaged[0]}")
         return None
+
+    def committed(self, events: int | None) -> tuple[Checkpoint | None, Checkpoint | None]:
+        """Return the checkpoint of a committed transaction, and the one that was saved behind it but never committed.
+
+        Parameters
+        ----------
+        events : int or None
+            The events of the last committed checkpoint, None where nothing was ever committed.
+
+        Returns
+        -------
+        Checkpoint or None
+            None where the job has not begun.
+        Checkpoint or None
+            The newest of those behind it, which are removed: their outputs were never seen.
+
+        Raises
+        ------
+        BadSnapshot
+            The committed one is not there, or damaged: no other one fits the outputs.
+        """
+        files = self.files()
+        if not files and not events:
+            return None, None
+        wanted = _NAME.format(events or 0)
+        found = [path for path in files if path.name == wanted]
+        if not found or (events is None and len(files) > 1):
+            shown = "none" if events is None else f"the one behind {events} events"
+            raise BadSnapshot(
+                f"{self.path}: must hold the checkpoint whose outputs were committed ({shown} is known to the broker), "
+                f"got {[path.name for path in files]}; put the folder back, or run with --fresh to start anew"
+            )
+        behind = [path for path in files if path.name > wanted]
+        later = self._sound(behind[-1]) if behind else None
+        self._remove(behind)
+        self._remove(self.path.glob(_LEFT_BEHIND))
+        return Checkpoint.read(found[0]), later
+
+    @staticmethod
+    def _sound(path: Path) -> Checkpoint | None:
+        try:
+            return Checkpoint.read(path)
+        except BadSnapshot as error:
+            _log.warning("%s; it was never committed", error)
+            return None
 
     def clear(self) -> None:
         """Remove all checkpoints, and what a crash left of one."""

@@ -14,13 +14,14 @@ import msgspec
 from streamlearn.contracts import Rejected, Snapshot
 from streamlearn.errors import BadEvent
 from streamlearn.runtime.append import AppendFile
+from streamlearn.runtime.brokers import LetterBox
 from streamlearn.runtime.sections import Policy
 
 N_LAST = 20
 _encoder = msgspec.json.Encoder()
 
 
-class DeadLetters:
+class LetterFile(AppendFile):
     """The dead-letter file, one JSON object a line.
 
     ``raw`` is the record where its bytes are UTF-8, ``raw_base64`` where they are not; either gives back every byte.
@@ -28,6 +29,23 @@ class DeadLetters:
     Parameters
     ----------
     path : Path
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("bad_events.path", path)
+
+    def put(self, event: Rejected) -> None:
+        """Append one event."""
+        self.write(_line(event))
+
+
+class DeadLetters:
+    """Bad events on their way out: checked against the policy, counted, written.
+
+    Parameters
+    ----------
+    where : Path or LetterBox
+        A file, or what an adapter brings.
     policy : "dead-letter" or "stop"
     stop_kinds : frozenset of str
         Kinds of which one event ends the job, whatever the policy.
@@ -36,9 +54,14 @@ class DeadLetters:
     """
 
     def __init__(
-        self, path: Path, *, policy: Policy, stop_kinds: frozenset[str] = frozenset(), max_count: int | None = None
+        self,
+        where: Path | LetterBox,
+        *,
+        policy: Policy,
+        stop_kinds: frozenset[str] = frozenset(),
+        max_count: int | None = None,
     ) -> None:
-        self._file = AppendFile("bad_events.path", path)
+        self._box: LetterBox = LetterFile(where) if isinstance(where, Path) else where
         self._policy = policy
         self._stop_kinds = stop_kinds
         self._max_count = max_count
@@ -64,7 +87,7 @@ class DeadLetters:
         """
         for event in rejected:
             self._check(event)
-            self._file.write(_line(event))
+            self._box.put(event)
             self.counts[event.kind] = self.counts.get(event.kind, 0) + 1
             self.examples.setdefault(event.kind, event.reason)
             self.last.appendleft(_place(event))
@@ -80,28 +103,28 @@ class DeadLetters:
 
     def require_absent(self) -> None:
         """Raise SinkError where the file has content that a new job would destroy."""
-        self._file.require_absent()
+        self._box.require_absent()
 
     def create(self) -> None:
         """Start an empty file."""
-        self._file.create()
+        self._box.create()
 
     def flush(self) -> None:
         """Make everything written so far durable."""
-        self._file.flush()
+        self._box.flush()
 
     def close(self) -> None:
         """Flush and release; may be called twice."""
-        self._file.close()
+        self._box.close()
 
     def state(self) -> Snapshot:
         """Return the length of the file, the counts and the examples."""
         texts = {"counts": json.dumps(self.counts, sort_keys=True), "examples": json.dumps(self.examples)}
-        return {**self._file.state(), **texts}
+        return {**self._box.state(), **texts}
 
     def restore(self, state: Snapshot) -> None:
         """Cut the file back and take the counts."""
-        self._file.restore(state)
+        self._box.restore(state)
         self.counts = dict(json.loads(state["counts"]))
         self.examples = dict(json.loads(state["examples"]))
 

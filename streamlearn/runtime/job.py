@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from streamlearn.errors import BadJob
+from streamlearn.runtime.broker_keys import KIND, check_broker_keys
 from streamlearn.runtime.overrides import apply_overrides
 from streamlearn.runtime.schema import convert_tables
 from streamlearn.runtime.sections import (
@@ -99,9 +100,16 @@ class Job:
         return [str(self.resolve(text)) for text in texts]
 
     @property
+    def uses_broker(self) -> bool:
+        """Whether the job reads topics or writes to some."""
+        to_topic = self.sink is not None and self.sink.format == KIND
+        return self.source.kind == KIND or to_topic or self.bad_events.topic is not None
+
+    @property
     def has_partitions(self) -> bool:
-        """Whether a record number alone may not name an event: several files, or a pattern."""
-        return len(self.source_paths) > 1 or any(sign in path for path in self.source_paths for sign in "*?[")
+        """Whether a record number alone may not name an event: topics, several files, or a pattern."""
+        several = len(self.source_paths) > 1 or self.source.kind == KIND
+        return several or any(sign in path for path in self.source_paths for sign in "*?[")
 
     @property
     def checkpoint_dir(self) -> Path | None:
@@ -158,7 +166,9 @@ def check_job(tables: dict[str, Any], *, folder: Path, name: str) -> Job:
     """Return the job that the tables of a job file describe; BadJob where a rule is broken."""
     spec = convert_tables(tables)
     _refuse_unavailable(spec)
-    _check_source(spec.source)
+    check_broker_keys(spec)
+    if spec.source.kind != KIND:
+        _check_source(spec.source)
     _check_features(spec)
     _check_sink(spec.sink)
     return Job(
@@ -178,10 +188,6 @@ def check_job(tables: dict[str, Any], *, folder: Path, name: str) -> Job:
 
 
 def _refuse_unavailable(spec: JobFile) -> None:
-    if spec.source.kind == "kafka":
-        raise BadJob("source.kind: must be a file kind or 'stdin' in this release, got 'kafka'")
-    if spec.sink is not None and spec.sink.format == "kafka":
-        raise BadJob("sink.format: must be a file format in this release, got 'kafka'")
     late = {key: getattr(spec.labels, key) for key in ("source", "timeout", "capacity")}
     for key, value in late.items():
         if value is not None:

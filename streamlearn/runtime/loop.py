@@ -10,10 +10,12 @@ from typing import Any, Protocol, runtime_checkable
 from streamlearn.contracts import Batch, IntArray, Position, PredictionRows, Rejected, Snapshot, Source, Tested
 from streamlearn.features.categories import Vectoriser
 from streamlearn.runtime.ahead import ReadAhead
+from streamlearn.runtime.brokers import Replays, Transaction, Urgent
 from streamlearn.runtime.checkpoint import Checkpoint, CheckpointFolder, check_same_job
 from streamlearn.runtime.crash import reach
 from streamlearn.runtime.dead_letters import DeadLetters
 from streamlearn.runtime.pace import Pace
+from streamlearn.runtime.runs import Runs
 from streamlearn.runtime.screen import Screened
 from streamlearn.runtime.sinks import PredictionSink
 from streamlearn.runtime.together import learn_together
@@ -26,7 +28,10 @@ POLL_S = 0.2
 
 @runtime_checkable
 class Commits(Protocol):
-    """A source whose input keeps a position of its own."""
+    """A source whose input keeps a position of its own.
+
+    `commit` may be called while another thread polls.
+    """
 
     def commit(self, positions: tuple[Position, ...]) -> None:
         """Tell the input how far a durable checkpoint has come."""
@@ -130,6 +135,8 @@ class Parts:
         At most so many at a time.
     every, every_s
         Events and seconds between two checkpoints.
+    transaction : Transaction or None
+        What joins the outputs that go to a broker.
     """
 
     source: Source
@@ -142,6 +149,7 @@ class Parts:
     batch_events: int
     every: int | None
     every_s: float
+    transaction: Transaction | None = None
 
 
 @dataclass(slots=True)
@@ -187,9 +195,8 @@ class Loop:
         self._watch = watch
         self._due = _Due(parts.every, parts.every_s)
         self._pace = Pace(parts.batch_events)
-        # A source that is told of checkpoints is read between them by the same thread.
-        self._ahead = None if isinstance(parts.source, Commits) else ReadAhead(parts.source)
-        self._source: Source = self._ahead or parts.source
+        self._source = ReadAhead(parts.source)
+        self._runs = Runs()
         self._outputs: list[Output] = [parts.dead_letters, *([parts.sink] if parts.sink is not None else [])]
 
     def run(self, *, fresh: bool = False) -> bool:
@@ -203,12 +210,15 @@ class Loop:
             while not ended and not self._stop.asked:
                 batch = self._source.poll(self._room(self.events), POLL_S)
                 ended = batch is None
-                self._read_ahead(batch)
+                if batch is not None and not self._is_urgent():
+                    self._source.begin(self._room(self.events + len(batch) + len(batch.rejected)), POLL_S)
                 if batch is not None and (len(batch) or batch.rejected or batch.positions):
                     self._take(batch)
                     self._watch.moved(self)
                 self._watch.polled(self)
-                if ended or self._stop.asked or self._due.is_due(self.events):
+                # What was read ahead of an urgent checkpoint may belong to others behind it, so it is learned before.
+                urgent = self._is_urgent() and not self._source.began
+                if ended or urgent or self._stop.asked or self._due.is_due(self.events):
                     self._checkpoint()
             return ended
         finally:
@@ -225,6 +235,7 @@ class Loop:
             self.parts.sink.write(_rows(batch, screened.good, learned[0].tested))
         self.events += len(batch) + len(batch.rejected)
         self.positions |= {position.partition: position for position in batch.positions}
+        self._runs.add(batch)
         self._pace.took(time.monotonic() - began)
         reach("after_write")
 
@@ -237,15 +248,15 @@ class Loop:
         if self.parts.checkpoints is not None:
             self.parts.checkpoints.save(self._snapshot())
             reach("before_commit")
+            if self.parts.transaction is not None:
+                self.parts.transaction.commit(self.events, tuple(self.positions.values()))
             if isinstance(self.parts.source, Commits):
                 self.parts.source.commit(tuple(self.positions.values()))
         self._due.saved(self.events)
         self._watch.saved(self, time.monotonic() - began)
 
-    def _read_ahead(self, batch: Batch | None) -> None:
-        """Begin to read what comes behind `batch`."""
-        if self._ahead is not None and batch is not None:
-            self._ahead.begin(self._room(self.events + len(batch) + len(batch.rejected)), POLL_S)
+    def _is_urgent(self) -> bool:
+        return isinstance(self.parts.source, Urgent) and self.parts.source.urgent
 
     def _room(self, events: int) -> int:
         """Events to ask for behind `events`: a batch, but not past the next checkpoint that is due by count."""
@@ -254,9 +265,11 @@ class Loop:
 
     def _start(self, fresh: bool) -> None:
         folder = self.parts.checkpoints
+        if folder is not None:
+            folder.lock()
         if fresh and folder is not None:
             folder.clear()
-        saved = folder.newest() if folder is not None else None
+        saved = self._saved(fresh)
         if saved is not None and folder is not None:
             check_same_job(saved.job, self.parts.meaning, folder.path)
             self._restore(saved)
@@ -267,11 +280,29 @@ class Loop:
         self._source.seek(tuple(self.positions.values()))
         self._due.saved(self.events)
 
+    def _saved(self, fresh: bool) -> Checkpoint | None:
+        """Return the checkpoint to go on from."""
+        folder = self.parts.checkpoints
+        if folder is None:
+            return None
+        if self.parts.transaction is None:
+            return folder.newest()
+        committed = self.parts.transaction.begin()
+        if fresh:
+            return None
+        saved, later = folder.committed(committed)
+        if later is not None and isinstance(self.parts.source, Replays):
+            # Its outputs were never seen; in the same order the job comes to the same state again.
+            self.parts.source.replay(Runs.of(later).stretches)
+        return saved
+
     def _begin(self, fresh: bool) -> None:
         """Start anew: save first, so that from the first byte of output on there is a checkpoint that knows of it."""
         if not fresh:
             for output in self._outputs:
                 output.require_absent()
+        if self.parts.transaction is not None:
+            self.parts.transaction.commit(0, ())
         if self.parts.checkpoints is not None:
             self.parts.checkpoints.save(self._snapshot())
         for output in self._outputs:
@@ -281,6 +312,7 @@ class Loop:
         state: Snapshot = {}
         for prefix, part in self._stateful():
             state |= nest(prefix, part.state())
+        state |= self._runs.taken()
         return Checkpoint(self.events, self.parts.meaning, tuple(self.positions.values()), state)
 
     def _restore(self, saved: Checkpoint) -> None:
@@ -298,6 +330,10 @@ class Loop:
         for output in self._outputs:
             output.close()
         self._source.close()
+        if self.parts.transaction is not None:
+            self.parts.transaction.close()
+        if self.parts.checkpoints is not None:
+            self.parts.checkpoints.unlock()
 
 
 def _bad_events(batch: Batch, screened: Screened) -> list[Rejected]:

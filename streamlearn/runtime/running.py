@@ -9,15 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from streamlearn.errors import MissingExtra
+from streamlearn.errors import MissingExtra, SourceError
 from streamlearn.runtime.assemble import assemble
+from streamlearn.runtime.brokers import Rewind
 from streamlearn.runtime.job import Job
-from streamlearn.runtime.loop import Loop, Stop, Watch, Watches
+from streamlearn.runtime.loop import Loop, Parts, Stop, Watch, Watches
 from streamlearn.runtime.plots import draw
 from streamlearn.runtime.progress import Progress
 from streamlearn.runtime.report import Report, make_report, write_report
 from streamlearn.runtime.tracks import Track
 from streamlearn.runtime.warm import warm_up
+
+MOST_VAIN = 10
+PAUSE_S = 0.5
+"""How often a job goes back without having come further, and how much longer it waits each time."""
 
 
 @runtime_checkable
@@ -69,8 +74,7 @@ def run_job(job: Job, stop: Stop, progress: Progress, *, fresh: bool = False) ->
     began = time.perf_counter()
     with ExitStack() as open_watches:
         watches = [progress, *_monitor(job, progress.display.say, open_watches)]
-        loop = Loop(parts, stop, Watches(watches))
-        ended = loop.run(fresh=fresh)
+        loop, ended = _run_through(job, parts, stop, Watches(watches), progress.display.say, fresh=fresh)
     if ended and loop.events == loop.resumed_at > 0:
         progress.display.say("there was nothing new to read; --fresh starts anew")
     if not ended:
@@ -86,6 +90,26 @@ def run_job(job: Job, stop: Stop, progress: Progress, *, fresh: bool = False) ->
     }
     report = make_report(job.name, tracks, events=loop.events, dead_letters=loop.parts.dead_letters, timing=timing)
     return _finish(job, tracks, report, loop.events)
+
+
+def _run_through(
+    job: Job, parts: Parts, stop: Stop, watch: Watch, say: Callable[[str], None], *, fresh: bool
+) -> tuple[Loop, bool]:
+    """Run the loop, again with new parts where what it did since its last checkpoint does not count."""
+    vain = 0
+    while True:
+        loop = Loop(parts, stop, watch)
+        try:
+            return loop, loop.run(fresh=fresh)
+        except Rewind as error:
+            vain = vain + 1 if loop.events == loop.resumed_at else 0
+            if vain == MOST_VAIN:
+                raise SourceError(
+                    f"source: must come further than the last checkpoint, got {vain} times: {error}"
+                ) from error
+            say(f"going back to the last checkpoint: {error}")
+        time.sleep(PAUSE_S * vain)
+        parts, fresh = assemble(job), False
 
 
 def _monitor(job: Job, say: Callable[[str], None], stack: ExitStack) -> list[Watch]:

@@ -22,6 +22,7 @@ SourceKind = Literal["csv", "ndjson", "libsvm", "parquet", "stdin", "kafka"]
 SinkKind = Literal["ndjson", "csv", "parquet", "kafka"]
 Scale = Literal["auto", "standard", "range", "none"]
 Policy = Literal["dead-letter", "stop"]
+Payload = Literal["json", "csv", "avro", "json-schema", "protobuf", "f4", "f8"]
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,7 +35,7 @@ class SourceSection(Section, frozen=True):
     Attributes
     ----------
     kind : str
-        ``csv``, ``ndjson``, ``libsvm``, ``parquet`` or ``stdin``.
+        ``csv``, ``ndjson``, ``libsvm``, ``parquet``, ``stdin`` or ``kafka``.
     path : str or list of str
         File, list of files or glob pattern, relative to the job file; ``.gz`` and ``.zst`` are decompressed.
     format : str
@@ -45,6 +46,33 @@ class SourceSection(Section, frozen=True):
         Of CSV: one character; whether there is a header line; the columns' names, without a header or in place of it.
     batch_events : int
         Most events decoded and learned at a time; fewer where that takes long. Never changes a result.
+    topics, group : list of str, str
+        Of ``kafka``, like all keys below: what is read, and the consumer group that is told how far. Both must be
+        given.
+    payload : str
+        What a message holds: ``json`` (default), ``csv`` (one record, columns in `names`), ``avro``, ``json-schema`` or
+        ``protobuf`` with a schema registry, or ``f4``, ``f8`` (little-endian numbers, columns in `names`).
+    start : str
+        Where a partition without a position begins: ``earliest`` (default), ``latest``, or a date and time of ISO 8601.
+    until : str
+        ``end``: the input ends with what is there when the job starts. By default it never ends.
+    order : str
+        Of events from several partitions: ``arrival`` (default) or ``round-robin``, which waits for silent partitions
+        and is the same in every run.
+    assignment : str
+        ``all`` (default): this process reads every partition. ``group``: it shares them with other members of the
+        group; its outputs must be topics then.
+    out_of_range : str
+        When the next event is not there any more, or the topic ends before it: ``stop`` (default), or go on at its
+        ``earliest`` or ``latest`` event and count what was jumped over.
+    buffer_bytes : int
+        Most bytes of messages that wait to be decoded; the client's own queue is bounded by
+        ``queued.max.messages.kbytes``.
+    give_up_s : float
+        A job that has not heard of any broker for so long fails.
+    kafka, registry : table
+        Options of the client and of the schema registry's client, as their documentation names them. Secrets must be
+        written as ``"${NAME}"``, the name of an environment variable.
     """
 
     kind: SourceKind
@@ -55,6 +83,18 @@ class SourceSection(Section, frozen=True):
     header: bool | None = None
     names: tuple[Text, ...] | None = None
     batch_events: Count = 8192
+    topics: tuple[Text, ...] | None = None
+    group: Text | None = None
+    payload: Payload | None = None
+    start: Text | None = None
+    until: Literal["end"] | None = None
+    order: Literal["arrival", "round-robin"] | None = None
+    assignment: Literal["all", "group"] | None = None
+    out_of_range: Literal["stop", "earliest", "latest"] | None = None
+    buffer_bytes: Count | None = None
+    give_up_s: Seconds | None = None
+    kafka: dict[str, Any] | None = None
+    registry: dict[str, Any] | None = None
 
 
 class FeaturesSection(Section, frozen=True):
@@ -149,12 +189,16 @@ class CheckpointSection(Section, frozen=True):
         Seconds between two checkpoints.
     keep : int
         How many checkpoints stay.
+    allow_pickle : bool
+        Whether learners whose state only pickle can keep (``river:...``) may be in the job. Loading a pickle runs any
+        code that is in it: only where nobody else can write to the folder.
     """
 
     dir: Text | None = None
     every: Count | None = None
     every_s: Seconds = 5.0
     keep: Count = 2
+    allow_pickle: bool = False
 
 
 class SinkSection(Section, frozen=True):
@@ -163,13 +207,17 @@ class SinkSection(Section, frozen=True):
     Attributes
     ----------
     predictions : str
-        Path of the file (for ``parquet`` a folder of part files).
+        Path of the file (for ``parquet`` a folder of part files, for ``kafka`` a topic).
     format : str
-        ``ndjson``, ``csv`` or ``parquet``; by default what the path ends in.
+        ``ndjson``, ``csv``, ``parquet`` or ``kafka``; by default what the path ends in.
+    kafka : table
+        Options of the client that writes to topics, dead letters too; what connects and identifies comes from
+        ``[source.kafka]`` where it is not given here.
     """
 
     predictions: Text
     format: SinkKind | None = None
+    kafka: dict[str, Any] | None = None
 
 
 class BadEventsSection(Section, frozen=True):
@@ -181,12 +229,15 @@ class BadEventsSection(Section, frozen=True):
         ``dead-letter``: write them down and go on; ``stop``: end the job at the first one.
     path : str
         The dead-letter file. Default: ``<out>/<name>.bad.ndjson``.
+    topic : str
+        The dead-letter topic, in place of a file.
     max_count : int
         End the job when more than this many events were bad.
     """
 
     policy: Policy = "dead-letter"
     path: Text | None = None
+    topic: Text | None = None
     max_count: Whole | None = None
 
 

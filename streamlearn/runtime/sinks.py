@@ -46,15 +46,20 @@ def open_sink(path: Path, kind: str, *, with_keys: bool, with_partitions: bool) 
     with_partitions : bool
         The input has several partitions, so that a record number alone does not name an event.
     """
-    columns = [
+    columns = sink_columns(with_keys=with_keys, with_partitions=with_partitions)
+    if kind == "parquet":
+        return ParquetParts(WHO, path, columns)
+    return CsvFile(path, columns) if kind == "csv" else NdjsonFile(path, columns)
+
+
+def sink_columns(*, with_keys: bool, with_partitions: bool) -> list[str]:
+    """Return the columns of the predictions, in their order."""
+    return [
         *(["partition"] if with_partitions else []),
         "record",
         *(["key"] if with_keys else []),
         *("label", "score", "probability", "prediction"),
     ]
-    if kind == "parquet":
-        return ParquetParts(WHO, path, columns)
-    return CsvFile(path, columns) if kind == "csv" else NdjsonFile(path, columns)
 
 
 class _TextFile:

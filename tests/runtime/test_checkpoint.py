@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from streamlearn.contracts import Position
-from streamlearn.errors import BadJob, BadSnapshot, NewerSnapshot
+from streamlearn.errors import BadJob, BadSnapshot, NewerSnapshot, SinkError
 from streamlearn.runtime.checkpoint import Checkpoint, CheckpointFolder, check_same_job
 
 
@@ -111,3 +111,45 @@ def test_a_job_that_changed_is_refused_by_the_key_that_changed(now, message, tmp
 
 def test_the_same_job_passes(tmp_path):
     check_same_job({"a.b": "1"}, {"a.b": "1"}, tmp_path)
+
+
+def test_a_folder_is_used_by_one_process_at_a_time(tmp_path):
+    first, second = CheckpointFolder(tmp_path / "c", 2), CheckpointFolder(tmp_path / "c", 2)
+    first.save(Checkpoint(0, {}, (), {}))
+
+    with pytest.raises(SinkError, match="must be used by one process at a time"):
+        second.lock()
+    first.unlock()
+    second.lock()
+    second.unlock()
+
+
+def numbered(folder, *events):
+    for n in events:
+        folder.save(Checkpoint(n, {}, (), {}))
+    folder.unlock()
+    return folder
+
+
+def test_the_committed_checkpoint_is_chosen_and_what_was_saved_behind_it_removed(tmp_path):
+    folder = numbered(CheckpointFolder(tmp_path / "c", 3), 0, 10, 20)
+
+    saved, later = folder.committed(10)
+
+    assert (saved.events, later.events) == (10, 20)
+    assert [path.name for path in folder.files()] == ["ckpt-000000000000.safetensors", "ckpt-000000000010.safetensors"]
+
+
+def test_a_job_that_died_before_its_first_commit_goes_on_from_its_first_checkpoint(tmp_path):
+    saved, later = numbered(CheckpointFolder(tmp_path / "c", 3), 0).committed(None)
+
+    assert (saved.events, later) == (0, None)
+    assert CheckpointFolder(tmp_path / "other", 3).committed(None) == (None, None)
+
+
+@pytest.mark.parametrize("committed", [None, 15])
+def test_a_checkpoint_that_is_not_the_committed_one_is_refused(tmp_path, committed):
+    folder = numbered(CheckpointFolder(tmp_path / "c", 3), 0, 10, 20)
+
+    with pytest.raises(BadSnapshot, match="must hold the checkpoint whose outputs were committed"):
+        folder.committed(committed)
