@@ -201,7 +201,7 @@ def test_a_river_learner_in_a_job_with_checkpoints_is_refused_with_the_reason(jo
     code = main(["run", str(job), "--set", "learner.1.name=river:linear_model.LogisticRegression"])
 
     assert code == 1
-    assert "no state that can be kept; remove [checkpoint]" in capsys.readouterr().err
+    assert "set checkpoint.allow_pickle = true" in capsys.readouterr().err
 
 
 def test_evaluate_compares_learners_with_river_estimators(job, tmp_path, capsys):
