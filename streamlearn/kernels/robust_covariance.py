@@ -72,8 +72,7 @@ def _gather(keys: Keys, a: Keys, b: FloatArray | None, t: Keys, most: int, out: 
 def _sort(values: FloatArray, n: int) -> None:
     """Sort values[:n] by insertion."""
     for i in range(1, n):
-        v = values[i]
-        k = i
+        v, k = values[i], i
         while k > 0 and values[k - 1] > v:
             values[k] = values[k - 1]
             k -= 1
@@ -101,10 +100,7 @@ def _first_thresholds(keys: Keys, rank: int, hint: float, slope: float, held: Fl
 
 @kernel
 def _thresholds_that_occur(held: FloatArray, m: int, share: float, above: bool, t: Keys) -> None:
-    """Write a quantile of held[:m], the number just below it, and a quantile to one side into t[:3].
-
-    Many equal values are settled at once by the first two.
-    """
+    """Write the number below a quantile of held[:m], it, and another quantile into t[:3]: ties are settled at once."""
     _sort(held, m)
     off = 2.0 * np.sqrt(m * share * (1.0 - share)) + 1.0
     t[1] = held[min(int(m * share), m - 1)]
@@ -125,7 +121,7 @@ def _order_statistic(
 ) -> bool:
     """Find the rank-th smallest value exactly, by keys that grow with the values; return whether it was found.
 
-    Not where too many float32 keys equal that of the value: the bracket then holds that key alone.
+    Not where too many float32 keys equal that of the value: it is then alone in the bracket.
 
     Parameters
     ----------
@@ -141,8 +137,9 @@ def _order_statistic(
         How many keys are <= t[:3]; changed. What is started with changes the cost, never the result.
     held : float64[>= 192]
         Scratch.
-    found : float64[4]
-        The value, how many are <= it, the distance of neighbours here (0 = unknown), how many keys are <= lo; written.
+    found : float64[5]
+        The value, how many are <= it, the distance of neighbours here (0 = unknown), how many keys are <= lo, and the
+        next greater value (infinite where it is not in the bracket); written.
     """
     t[3], t[4] = -np.inf, np.inf
     below, within = 0, len(keys)
@@ -160,7 +157,7 @@ def _order_statistic(
         if inside <= _FEW:
             break
         if np.nextafter(t[3], t[4]) >= t[4]:
-            found[0], found[1], found[2], found[3] = t[4], within, 0.0, below
+            found[0], found[1], found[2], found[3], found[4] = t[4], within, 0.0, below, np.inf
             return keys.itemsize == held.itemsize
         need = rank - below
         if t[3] > -np.inf and t[4] < np.inf and rounds <= _FLAT_ROUNDS:
@@ -174,11 +171,11 @@ def _order_statistic(
         _count3(keys, t, counts)
     m = _gather(keys, a, b, t, _FEW + _BLOCK, held)
     _sort(held, m)
-    value = held[rank - below - 1]
-    upto = below
-    for i in range(m):
-        upto += held[i] <= value
-    found[0], found[1], found[2], found[3] = value, upto, (held[m - 1] - held[0]) / m, below
+    at = rank - below
+    while at < m and held[at] == held[at - 1]:
+        at += 1
+    found[0], found[1], found[2], found[3] = held[at - 1], below + at, (held[m - 1] - held[0]) / m, below
+    found[4] = held[at] if at < m else np.inf
     return True
 
 
@@ -347,10 +344,11 @@ def _median(column: FloatArray, hint: float, slope: float, held: FloatArray, sma
     _order_statistic(column, column, None, rank, t, counts, held, found)
     if n % 2 or found[1] > rank:
         return float(found[0])
-    upper = np.inf
-    for i in range(n):
-        if column[i] > found[0]:
-            upper = min(upper, column[i])
+    upper = found[4]
+    if upper == np.inf:
+        for i in range(n):
+            if column[i] > found[0]:
+                upper = min(upper, column[i])
     return float(0.5 * found[0] + 0.5 * upper)
 
 

@@ -12,6 +12,7 @@ _LARGEST_SQUARE = 1e300
 _LANES = 8
 _MAX_ITERATIONS = 2000
 _QUANTILE_MARKERS = 5
+_SCALE_SPEED = 2.0  # steps of the log of a scale that forgets, over those of its centre: it must be ahead
 
 
 @kernel
@@ -263,7 +264,8 @@ def proximal(
     c_a : float
         0 for the automatic scale.
     rate : float
-        Least step in units of s; 0 for none.
+        Least step in units of s; 0 for none. With one the running median of the distances forgets too: it moves by
+        factors of exp(2 rate).
     averaged : bool
     last : float64[2]
         Distance and weight of the last row; written.
@@ -288,5 +290,9 @@ def proximal(
         for j in range(X.shape[1]):
             iterate[j] += w * (row[j] - iterate[j])
             centre[j] = centre[j] + mix * (iterate[j] - centre[j]) if averaged else iterate[j]
-        running_median(distances[i], heights, places)
+        if rate > 0.0 and s > 0.0:
+            # The scale forgets as the centre does: after a jump it grows until the steps reach the new place.
+            heights[2] = min(s * np.exp(_SCALE_SPEED * (rate if distances[i] > s else -rate)), _LARGEST)
+        else:
+            running_median(distances[i], heights, places)
         last[0], last[1] = distances[i], w

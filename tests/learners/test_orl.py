@@ -7,12 +7,16 @@ import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from streamlearn import ORL
-from streamlearn.errors import BadParameter, BadShape, BadSnapshot, BadValue
+from streamlearn.errors import BadLabel, BadParameter, BadShape, BadSnapshot, BadValue, BaseFailed
 from tests.contract import same
 from tests.contract_regressor import CHECKS
 from tests.naive import robust as naive
 
-FORMS = ({"batch_size": 40}, {"batch_size": 30, "base": "rotr", "window": None}, {"batch_size": 25, "base": "ols"})
+FORMS = (
+    {"batch_size": 40},
+    {"batch_size": 30, "base": "rotr", "window": None, "half_life": 500.0},
+    {"batch_size": 25, "base": "ols"},
+)
 # Plain least squares of columns of 1e150 and 1e-150 overflows: only the robust bases promise more.
 NOT_FOR_OLS = ("check_never_nan",)
 
@@ -98,6 +102,71 @@ def test_a_foreign_base_comes_back_by_restore_alone():
         ORL.from_state(state)
 
 
+class LeastSquaresThatFails(LinearRegression):
+    def fit(self, X, y):
+        if X[:, 0].max() > 50.0:
+            raise RuntimeError("no convergence")
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("how", ["one", "many", "test_then_learn", "mappings"])
+def test_a_base_that_fails_loses_and_half_learns_nothing(how):
+    X, y, _, _ = problem(7, n=500)
+    model = ORL(LeastSquaresThatFails(), batch_size=100).learn_many(X[:299], y[:299])
+    before, bad = model.state(), X[299:500].copy()
+    # Two batches end in the call below; the second one fails, and new names came in with it.
+    bad[0 if how == "one" else 150, 0] = 99.0
+    call = {
+        "one": lambda: model.learn_one(bad[0], y[299]),
+        "many": lambda: model.learn_many(bad, y[299:]),
+        "test_then_learn": lambda: model.test_then_learn_many(bad, y[299:]),
+        "mappings": lambda: model.learn_many([{**dict(enumerate(x)), 77: 1.0} for x in bad], y[299:]),
+    }[how]
+    with pytest.raises(
+        BaseFailed, match=r"ORL: base must fit every batch, got RuntimeError\('no convergence'\) in batch"
+    ):
+        call()
+    assert same(model.state(), before)
+    # The rows that waited are learned with the next good ones, as if nothing had happened.
+    never = ORL(LeastSquaresThatFails(), batch_size=100).learn_many(X, y)
+    assert same(model.learn_many(X[299:], y[299:]).state(), never.state())
+
+
+def test_an_estimator_that_fails_leaves_no_class_behind():
+    X, y, _, _ = problem(8, n=100)
+    model = ORL(LogisticRegression(C=-1.0), batch_size=50)
+    before = model.state()
+    with pytest.raises(BaseFailed, match="InvalidParameterError") as caught:
+        model.learn_many(X, np.where(y > 0, 3.0, 2.0))
+    assert "'C' parameter" in str(caught.value.__cause__)
+    assert same(model.state(), before)
+
+
+def test_a_wrong_row_of_a_call_leaves_its_batches_unlearned():
+    X, y, _, _ = problem(9, n=300)
+    model = ORL("ols", batch_size=100).learn_many(X[:50], y[:50])
+    before = model.state()
+    with pytest.raises(BadLabel):
+        model.learn_many(X[50:], [*y[50:-1], "text"])
+    assert same(model.state(), before)
+
+
+@pytest.mark.parametrize(
+    ("params", "bound"),
+    [({"window": 8}, 0.1), ({"window": None, "half_life": 1000.0}, 0.6), ({"window": None, "averaged": True}, np.inf)],
+    ids=str,
+)
+def test_a_jump_is_followed_by_the_window_and_by_a_half_life(params, bound):
+    X, y, _, theta = problem(10, n=8000, bad_batches=0.0)
+    after = slice(4000, None)
+    y[after] = X[after] @ -theta + 1.0
+    model = ORL("ols", batch_size=100, **params).learn_many(X, y)
+    off = np.linalg.norm(model.estimate_[1:] + theta) / np.linalg.norm(theta)
+    assert off < bound
+    plain = ORL("ols", batch_size=100, window=None).learn_many(X, y)
+    assert np.linalg.norm(plain.estimate_[1:] + theta) / np.linalg.norm(theta) > max(2 * off, 0.9) or bound == np.inf
+
+
 def test_bad_bases_are_refused():
     for bad in ("nonsense", 5, LinearRegression):
         with pytest.raises(BadParameter, match="ORL: base must be one of"):
@@ -109,3 +178,5 @@ def test_bad_bases_are_refused():
         ORL(lambda X, y: np.zeros(int(X[0, 0] > 0) + 1), batch_size=10).learn_many(X, y)
     with pytest.raises(BadParameter, match="batch_size"):
         ORL(batch_size=0)
+    with pytest.raises(BadParameter, match="ORL: window must be None with averaged, c_a or half_life"):
+        ORL(half_life=100.0)

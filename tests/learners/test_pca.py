@@ -19,6 +19,8 @@ FORMS = (
     {"batch_size": 30},
     {"batch_size": 25, "base": "rc", "trim": 0.3, "window": 2},
     {"batch_size": 40, "n_components": 7},
+    {"batch_size": 10, "window": None, "half_life": 300.0},
+    {"batch_size": 10, "window": None, "averaged": True},
 )
 
 
@@ -71,6 +73,53 @@ def test_batches_bad_as_a_whole_are_outvoted():
     assert subspace_error(model.components_, truth) < 0.2
     pooled = np.linalg.svd(mixed - mixed.mean(axis=0), full_matrices=False)[2][:3]
     assert subspace_error(pooled, truth) > 0.8
+
+
+@pytest.mark.parametrize("params", [{}, {"averaged": True}], ids=str)
+def test_the_recursion_is_that_of_the_naive_filter_on_projectors(params):
+    X, truth = cloud(15, 12000, p=6, d=2)
+    model = ORLPCA(n_components=2, batch_size=200, window=None, **params).learn_many(X)
+    order = np.argsort(model.feature_names)
+    found = model.components_[:, order]
+    # The subspaces of the batches, one by one, each by a learner of its own.
+    one_by_one = [
+        ORLPCA(n_components=2, batch_size=200).learn_many(B).components_[:, order] for B in X.reshape(60, 200, 6)
+    ]
+    projectors = np.array([(c.T @ c).ravel() for c in one_by_one])
+    if not params:
+        centre, scale = naive.scaled_proximal_filter(projectors, 15)
+        values, vectors = np.linalg.eigh(centre.reshape(6, 6))
+        expected = vectors[:, np.argsort(values)[::-1][:2]].T
+        # The scale is a running quantile there, and exact here.
+        assert np.linalg.norm(found.T @ found - expected.T @ expected) < 0.05 * scale
+    assert subspace_error(found, truth) < 0.05
+    assert np.allclose(found @ found.T, np.eye(2), atol=1e-12)
+
+
+def test_a_recursion_with_half_life_follows_a_turn():
+    before, _ = cloud(7, 4000)
+    after, truth = cloud(8, 4000)
+    X = np.concatenate([before, after])
+    errors = {}
+    for half_life in (500.0, None):
+        model = ORLPCA(n_components=3, batch_size=100, window=None, half_life=half_life).learn_many(X)
+        errors[half_life] = subspace_error(model.components_, truth)
+    assert errors[500.0] < 0.2
+    assert errors[None] > 0.8
+
+
+@pytest.mark.parametrize("params", [{}, {"window": None}], ids=str)
+def test_a_batch_of_another_subspace_is_suspicious(params):
+    X, _ = cloud(16, 8000)
+    other, _ = cloud(17, 200)
+    model = ORLPCA(n_components=3, batch_size=200, **params)
+    assert model.last_batch_ == (0.0, 0.0, False)
+    distance, weight, suspicious = model.learn_many(X).last_batch_
+    assert not suspicious
+    assert 0.0 < weight < 0.2
+    assert model.learn_many(other).last_batch_[2]
+    assert model.last_batch_[0] > 5 * distance
+    assert model.last_batch_[1] < weight
 
 
 def test_the_published_form_is_that_of_the_naive_reference():
@@ -207,7 +256,9 @@ def test_missing_cells_by_policy(params, tmp_path):
         ({"batch_size": 1}, "batch_size must be a whole number >= 2"),
         ({"missing": "zero"}, "missing must be one of"),
         ({"missing": "pairwise"}, "base must be 'rc' with missing"),
-        ({"window": None}, "window must be a whole number >= 1"),
+        ({"window": 0}, "window must be a whole number >= 1"),
+        ({"averaged": True}, "window must be None with averaged"),
+        ({"half_life": -1.0}, "half_life must be a number > 0"),
     ],
 )
 def test_bad_parameters_are_named(params, rule):

@@ -16,6 +16,7 @@ FORMS = (
     BATCHES,
     {**BATCHES, "base": "rotr", "window": None},
     {**BATCHES, "trim": 0.25, "window": 3},
+    {**BATCHES, "window": None, "averaged": True},
 )
 
 
@@ -120,6 +121,17 @@ def test_a_jump_of_the_truth_is_followed():
     assert error(ORLRegressor(half_life=100.0).learn_many(X, y).learn_many(X[:1000], moved[:1000]), -theta) < 0.2
 
 
+def test_a_jump_is_followed_by_batches_with_a_half_life():
+    X, y, _, theta = problem(12, 8000, 4)
+    y[4000:] = X[4000:] @ -theta + np.random.default_rng(13).normal(size=4000)
+    found = {
+        half_life: ORLRegressor(mode="batches", batch_size=50, window=None, half_life=half_life).learn_many(X, y)
+        for half_life in (500.0, None)
+    }
+    assert error(found[500.0], -theta) < 0.3
+    assert error(found[None], -theta) > 0.8
+
+
 def test_one_gross_cell_does_not_reach_the_predictions():
     X, y, _, _ = problem(8, 3000, 4)
     model = ORLRegressor().learn_many(X, y)
@@ -163,6 +175,8 @@ def test_outliers_are_told():
         ({"trim": 1.0}, "trim must be a number in"),
         ({"half_life": 0}, "half_life must be a number > 0"),
         ({"window": 0}, "window must be"),
+        ({"averaged": True}, "window must be None with averaged"),
+        ({"mode": "batches", "half_life": 9.0}, "window must be None with averaged, c_a or half_life"),
     ],
 )
 def test_bad_parameters_are_named(params, rule):

@@ -32,6 +32,17 @@ def proximal_filter(rows: np.ndarray, start: np.ndarray, n_start: int, c_a: floa
     return u
 
 
+def scaled_proximal_filter(rows: np.ndarray, n_start: int) -> tuple[np.ndarray, float]:
+    """The recursion with step s / t, s the median of all distances so far, from the median of the first rows."""
+    u = geometric_median(rows[:n_start])
+    distances = [math.dist(x, u) for x in rows[:n_start]]
+    for t, x in enumerate(rows[n_start:], n_start + 1):
+        d = math.dist(x, u)
+        u = u + min(1.0, float(np.median(distances)) / t / d) * (x - u)
+        distances.append(d)
+    return u, float(np.median(distances))
+
+
 def trimmed_inner_product(a: np.ndarray, b: np.ndarray, n_trim: int) -> float:
     """Products without the n_trim of largest size, later rows first among equals; mean of the rest."""
     q = [x * y for x, y in zip(a.tolist(), b.tolist(), strict=True)]

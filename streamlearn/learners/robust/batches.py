@@ -10,13 +10,10 @@ from numpy.typing import NDArray
 from streamlearn.contracts import Document, FloatArray
 from streamlearn.kernels.robust_bank import first_scales, scaled_row
 from streamlearn.learners.robust.blas import one_blas_thread
-from streamlearn.learners.robust.filters import Filter
+from streamlearn.learners.robust.filters import SUSPICIOUS, Filter
 from streamlearn.learners.robust.lts import LeastTrimmedSquaresFitter, thresholding
 from streamlearn.learners.robust.scaling import median_and_deviation, scaled_targets, start_scaling
 from streamlearn.learners.robust.waiting import WaitingRows
-
-SUSPICIOUS = 4.0
-"""Median distances from the centre beyond which a batch is suspicious."""
 
 
 class RobustBatches:

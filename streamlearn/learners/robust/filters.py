@@ -24,6 +24,9 @@ from streamlearn.kernels.robust_median import (
 TOLERANCE = 1e-10
 """Proven relative optimality gap of a geometric median; its place is then right to about this times the spread."""
 
+SUSPICIOUS = 4.0
+"""Median distances from the centre beyond which an estimate is suspicious."""
+
 
 class Filter(Protocol):
     """What holds a stream of vectors together."""

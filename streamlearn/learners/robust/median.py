@@ -241,3 +241,8 @@ def make_filter(
     if averaged or c_a is not None or half_life is not None:
         raise BadParameter(f"{who}: window must be None with averaged, c_a or half_life, got {window!r}")
     return WindowFilter(window)
+
+
+def in_batches(who: str, half_life: float | None, batch_size: int) -> float | None:
+    """Return a half-life given in rows as one in mini-batches."""
+    return None if half_life is None else checked_positive(who, "half_life", half_life) / batch_size

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamlearn.contracts import Document, FloatArray, Snapshot
-from streamlearn.errors import BadParameter, BadShape, BadSnapshot, BadValue
+from streamlearn.errors import BadParameter, BadShape, BadSnapshot, BadValue, BaseFailed, StreamlearnError
+from streamlearn.learners.batch import Rows
 from streamlearn.learners.regressor import Regressor
-from streamlearn.learners.robust.batches import SUSPICIOUS
 from streamlearn.learners.robust.checks import checked_count
+from streamlearn.learners.robust.filters import SUSPICIOUS
 from streamlearn.learners.robust.lts import LeastTrimmedSquaresFitter, thresholding
-from streamlearn.learners.robust.median import make_filter
+from streamlearn.learners.robust.median import in_batches, make_filter
 from streamlearn.learners.robust.scaling import median_and_deviation, scaled_targets, start_scaling
 from streamlearn.learners.robust.waiting import WaitingRows, clipped
 
@@ -43,6 +45,10 @@ class ORL(Regressor):
         Rows of a mini-batch.
     window : int or None
         Batches whose exact geometric median counts; None = the paper's recursion over all.
+    averaged : bool
+        Average the iterates of the recursion; needs ``window=None``.
+    half_life : float or None
+        Rows after which the recursion has forgotten half of an old centre; needs ``window=None``.
     max_features : int
         Bound of the width.
 
@@ -61,8 +67,10 @@ class ORL(Regressor):
     Notes
     -----
     A model with a base that is not named goes into checkpoints, and comes back by `restore` of an `ORL` with an equal
-    base; `load` and `from_state` cannot make such a base, since nothing is executed on load. What `base` raises comes
-    through, and the mini-batch that it failed on is lost.
+    base; `load` and `from_state` cannot make such a base, since nothing is executed on load.
+
+    Where `base` fails on a mini-batch, nothing of the call that completed it is learned, and `BaseFailed` tells why.
+    The rows of before still wait: the next call estimates them anew, with what it brings.
 
     Examples
     --------
@@ -80,14 +88,18 @@ class ORL(Regressor):
         *,
         batch_size: int = 500,
         window: int | None = 50,
+        averaged: bool = False,
+        half_life: float | None = None,
         max_features: int = 10_000,
     ) -> None:
         self.base = base
         self.batch_size = batch_size
         self.window = window
+        self.averaged = averaged
+        self.half_life = half_life
         self.max_features = max_features
         checked_count(self.name, "batch_size", batch_size, 2)
-        self._held = make_filter(self.name, window)
+        self._held = make_filter(self.name, window, averaged, half_life=in_batches(self.name, half_life, batch_size))
         self._estimate, self._free = self._estimator()
         self._waiting = WaitingRows(batch_size)
         self._marks = np.zeros(4)  # batches, skipped ones, distance and usual distance of the last
@@ -174,6 +186,26 @@ class ORL(Regressor):
             self._length = n_features
             self._held.widen(n_features)
 
+    def learn_one(self, x: Any, y: Any = None) -> Self:
+        """Learn one event; where its mini-batch cannot be estimated the state is as before."""
+        with self._whole_or_not(1):
+            return super().learn_one(x, y)
+
+    def _take(self, rows: Rows, y: FloatArray, out: FloatArray | None) -> None:
+        with self._whole_or_not(len(rows)):
+            super()._take(rows, y, out)
+
+    @contextmanager
+    def _whole_or_not(self, n_rows: int) -> Iterator[None]:
+        """Put everything back where a mini-batch fails: `base` is foreign code, and may fail at any."""
+        before = self.state() if n_rows >= self._waiting.room() else None
+        try:
+            yield
+        except BaseException:
+            if before is not None:
+                self.restore(before)
+            raise
+
     def _learn(self, X: FloatArray, y: FloatArray) -> None:
         for i in range(len(X)):
             if y[i] == y[i]:  # not NaN: it has a target
@@ -182,14 +214,11 @@ class ORL(Regressor):
                     self._take_batch()
 
     def _take_batch(self) -> None:
-        vector = self._estimate(self._waiting.rows.copy(), self._waiting.targets.copy())
+        theta = self._vector()
         self._waiting.clear()
-        if vector is None:
+        if theta is None:
             self._marks[1] += 1
             return
-        theta = np.array(vector, dtype=np.float64).reshape(1, -1)
-        if not np.isfinite(theta).all():
-            raise BadValue(f"{self.name}: base must give finite numbers, got {vector!r}")
         if self._free and not self.n_batches_:
             self._length = theta.shape[1]
             self._held.widen(self._length)
@@ -199,6 +228,20 @@ class ORL(Regressor):
         self._held.push(clipped(theta), distance)
         self._marks[0] += 1
         self._marks[2:] = distance[0], self._held.usual_distance()
+
+    def _vector(self) -> FloatArray | None:
+        """Return the estimate of the full batch as one row; None where its base declines it."""
+        try:
+            vector = self._estimate(self._waiting.rows.copy(), self._waiting.targets.copy())
+            theta = None if vector is None else np.array(vector, dtype=np.float64).reshape(1, -1)
+        except StreamlearnError:
+            raise
+        except Exception as error:
+            which = f"batch {self.n_batches_ + self.n_skipped_ + 1} of {self.batch_size} rows"
+            raise BaseFailed(f"{self.name}: base must fit every batch, got {error!r} in {which}") from error
+        if theta is not None and not np.isfinite(theta).all():
+            raise BadValue(f"{self.name}: base must give finite numbers, got {vector!r}")
+        return theta
 
     def _predict(self, X: FloatArray, out: FloatArray) -> int:
         if not self.n_batches_:

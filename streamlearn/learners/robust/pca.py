@@ -14,9 +14,10 @@ from streamlearn.kernels.robust_subspace import distances_to_subspace, project_r
 from streamlearn.learners.batch import Rows, refuse_bad, rows_of_columns
 from streamlearn.learners.robust.blas import one_blas_thread
 from streamlearn.learners.robust.checks import checked_choice, checked_count, checked_trim
-from streamlearn.learners.robust.filters import WindowFilter
+from streamlearn.learners.robust.filters import SUSPICIOUS, Filter, ProximalFilter
+from streamlearn.learners.robust.median import in_batches, make_filter
 from streamlearn.learners.robust.missing import fill_projections, pairwise_covariance, with_missing
-from streamlearn.learners.robust.projectors import ProjectorWindow
+from streamlearn.learners.robust.projectors import RECENT, ProjectorFilter, ProjectorRecursion, ProjectorWindow
 from streamlearn.learners.robust.scaling import MAD_TO_SIGMA
 from streamlearn.learners.robust.subspace import (
     Subspace,
@@ -27,6 +28,9 @@ from streamlearn.learners.robust.subspace import (
 )
 from streamlearn.learners.robust.waiting import WaitingRows, clipped
 from streamlearn.learners.transformer import Transformer
+
+_ENOUGH = 4096
+"""Rows of a batch that tell its usual scores and distances: their medians are then right to about two per cent."""
 
 
 class ORLPCA(Transformer):
@@ -45,8 +49,13 @@ class ORLPCA(Transformer):
         RC-PCA by trimmed inner products, which loses much where it trims more or less than there is bad.
     trim : float
         Share of the products that ``base="rc"`` drops. One half (the paper's) withstands most and costs good rows most.
-    window : int
-        Batches whose geometric median counts.
+    window : int or None
+        Batches whose exact geometric median counts; None = the paper's recursion over all, whose memory and time grow
+        with the square of the features.
+    averaged : bool
+        Average the iterates of the recursion; needs ``window=None``.
+    half_life : float or None
+        Rows after which the recursion has forgotten half of an old centre; needs ``window=None``.
     missing : {"refuse", "pairwise", "complete"}
         NaN in rows. "pairwise" (``base="rc"`` only): each trimmed inner product over the rows that have both columns;
         "complete": batches are fitted on their complete rows, and skipped where these are fewer than twice the
@@ -60,6 +69,8 @@ class ORLPCA(Transformer):
     components_ : float64[n_components, n_features]
         Orthonormal rows in the order of `feature_names`; zeros before the first batch.
     mean_ : float64[n_features]
+    last_batch_ : tuple of float, float, bool
+        Of the last batch: distance of its projector, its weight in the median, is it suspicious.
 
     Examples
     --------
@@ -78,7 +89,9 @@ class ORLPCA(Transformer):
         batch_size: int = 500,
         base: str = "lts",
         trim: float = 0.5,
-        window: int = 50,
+        window: int | None = 50,
+        averaged: bool = False,
+        half_life: float | None = None,
         missing: str = "refuse",
         max_features: int = 2000,
     ) -> None:
@@ -87,21 +100,34 @@ class ORLPCA(Transformer):
         self.base = base
         self.trim = trim
         self.window = window
+        self.averaged = averaged
+        self.half_life = half_life
         self.missing = missing
         self.max_features = max_features
         checked_count(self.name, "n_components", n_components, 1)
         checked_count(self.name, "batch_size", batch_size, 2)
         checked_choice(self.name, "base", base, ("lts", "rc"))
         checked_trim(self.name, trim)
-        checked_count(self.name, "window", window, 1)
         checked_choice(self.name, "missing", missing, ("refuse", "pairwise", "complete"))
         if missing == "pairwise" and base != "rc":
             raise BadParameter(f"{self.name}: base must be 'rc' with missing='pairwise', got {base!r}")
         self._fitter = SubspaceFitter()
         self._waiting = WaitingRows(batch_size)
-        self._means, self._projectors = WindowFilter(window), ProjectorWindow(window, n_components)
-        self._cuts = np.zeros(window)  # of the orthogonal distances in each batch
+        self._means, self._projectors = self._make_filters()
+        self._cuts = np.zeros(RECENT if window is None else window)  # of the orthogonal distances in each batch
         super().__init__()
+
+    def _make_filters(self) -> tuple[Filter, ProjectorFilter]:
+        def make() -> Filter:
+            return make_filter(
+                self.name, self.window, self.averaged, half_life=in_batches(self.name, self.half_life, self.batch_size)
+            )
+
+        means, steps = make(), make()
+        if isinstance(steps, ProximalFilter):
+            return means, ProjectorRecursion(self.n_components, steps)
+        assert self.window is not None  # noqa: S101 - else the filter is the recursion
+        return means, ProjectorWindow(self.window, self.n_components)
 
     @property
     def components_(self) -> FloatArray:
@@ -117,6 +143,13 @@ class ORLPCA(Transformer):
     def n_batches_(self) -> int:
         """Batches so far."""
         return self._projectors.n_batches
+
+    @property
+    def last_batch_(self) -> tuple[float, float, bool]:
+        """Of the last batch: distance of its projector to the median, its weight there, is it suspicious."""
+        distance, weight = self._projectors.last()
+        usual = self._projectors.usual_distance()
+        return distance, weight, bool(self.n_batches_ > 2 and distance > SUSPICIOUS * usual)
 
     # Hooks
 
@@ -188,12 +221,12 @@ class ORLPCA(Transformer):
             if len(X) < 2 * self.n_components:
                 return
         found = self._fit(X)
-        slot = self.n_batches_ % self.window
+        sample = X[:: -(-len(X) // _ENOUGH)]
         with one_blas_thread():
-            scores, off = scores_and_distances(X, found)
+            scores, off = scores_and_distances(sample, found)
             if self.missing == "pairwise":
-                fill_projections(X, found.mean, found.components, scores, off)
-        self._cuts[slot] = cut_off(off)
+                fill_projections(sample, found.mean, found.components, scores, off)
+        self._cuts[self.n_batches_ % len(self._cuts)] = cut_off(off)
         self._means.extend(found.mean.reshape(1, -1))
         scales = MAD_TO_SIGMA * np.median(np.abs(scores - np.median(scores, axis=0)), axis=0)
         self._projectors.push(found.components, scales)
@@ -232,7 +265,7 @@ class ORLPCA(Transformer):
     def outliers_many(self, X: Any) -> Any:
         """Return which rows lie further off the subspace than good ones do: bool[n_rows], in the kind that X is."""
         _, off = self.distances_many(X)
-        cut = float(np.median(self._cuts[: len(self._projectors)]))
+        cut = float(np.median(self._cuts[: self.n_batches_]))
         return series_like(X, off > cut, "outlier")
 
     # State

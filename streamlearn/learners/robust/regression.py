@@ -13,8 +13,8 @@ from streamlearn.features.frames import labels_of, series_like
 from streamlearn.learners.regressor import Regressor
 from streamlearn.learners.robust.bank import RobustBank
 from streamlearn.learners.robust.batches import RobustBatches
-from streamlearn.learners.robust.checks import checked_choice, checked_count, checked_positive, checked_trim
-from streamlearn.learners.robust.median import make_filter
+from streamlearn.learners.robust.checks import checked_choice, checked_count, checked_trim
+from streamlearn.learners.robust.median import in_batches, make_filter
 
 _OUTLIER_SIGMAS = 4.0
 
@@ -35,9 +35,10 @@ class ORLRegressor(Regressor):
     ----------
     mode : {"events", "batches"}
     half_life : float or None
-        Events after which every memory of ``mode="events"`` has forgotten half; None = some never forget.
+        Events after which every memory of ``mode="events"`` has forgotten half; None = some never forget. In
+        ``mode="batches"`` events after which the recursion has forgotten half of an old centre; needs ``window=None``.
     batch_size : int
-        Rows of a mini-batch; several times the number of features.
+        Rows of a mini-batch; several times the number of features. This and what follows is of ``mode="batches"``.
     base : {"lts", "rotr"}
         A batch's fit: least trimmed squares from many starts, or the paper's robust thresholding regression, which
         over-trims good rows and is then shrunk towards zero.
@@ -45,6 +46,8 @@ class ORLRegressor(Regressor):
         Share of bad rows in a batch. "auto" = every row that does not fit ("lts"), one half ("rotr").
     window : int or None
         Batches whose exact geometric median counts; None = the paper's recursion over all.
+    averaged : bool
+        Average the iterates of the recursion; needs ``window=None``.
     max_features : int
         Bound of the width; memory grows with its square in ``mode="events"``.
 
@@ -76,6 +79,7 @@ class ORLRegressor(Regressor):
         base: str = "lts",
         trim: str | float = "auto",
         window: int | None = 50,
+        averaged: bool = False,
         max_features: int = 1000,
     ) -> None:
         self.mode = mode
@@ -84,6 +88,7 @@ class ORLRegressor(Regressor):
         self.base = base
         self.trim = trim
         self.window = window
+        self.averaged = averaged
         self.max_features = max_features
         self._body = self._make_body()
         super().__init__()
@@ -95,11 +100,11 @@ class ORLRegressor(Regressor):
         checked_count(who, "batch_size", self.batch_size, 2)
         if self.trim != "auto":
             checked_trim(who, self.trim)
-        if self.half_life is not None:
-            checked_positive(who, "half_life", self.half_life)
-        held = make_filter(who, self.window)
+        half_life = in_batches(who, self.half_life, self.batch_size)
         if self.mode == "events":
+            make_filter(who, self.window, self.averaged)
             return RobustBank(self.half_life)
+        held = make_filter(who, self.window, self.averaged, half_life=half_life)
         return RobustBatches(self.batch_size, self.base, None if isinstance(self.trim, str) else self.trim, held)
 
     # Hooks
