@@ -19,7 +19,7 @@ from streamlearn.learners.consensus import Consensus, consensus
 from streamlearn.learners.ground import Ground
 from streamlearn.learners.robust.batches import RobustBatches
 from streamlearn.learners.robust.filters import Filter, ProximalFilter, WindowFilter
-from streamlearn.learners.robust.median import GeometricMedian
+from streamlearn.learners.robust.median import GeometricMedian, geometric_median
 from streamlearn.learners.robust.orl import ORL
 from streamlearn.learners.robust.regression import ORLRegressor
 from streamlearn.learners.robust.waiting import WaitingRows
@@ -224,9 +224,10 @@ def _adopt(made: Filter, held: Sequence[Held], centre: FloatArray, count: float)
         rows = _ring(one.filter)
         if len(rows) > room:
             break
-        # The optimality condition of each worker's median holds for its rows wherever they are moved to as a whole, so
-        # it holds at the common centre for all of them together.
-        made.extend(np.ascontiguousarray(one.move(rows) + (centre - one.centre())))
+        # The optimality condition of a median holds for its rows wherever they are moved to as a whole, so it holds at
+        # the common centre for the rows of all workers together. It must be a median in the common units.
+        moved = one.move(rows)
+        made.extend(np.ascontiguousarray(moved + (centre - geometric_median(moved))))
         room -= len(rows)
     if isinstance(made, WindowFilter) and room == 0:
         mine["count"][0] = max(int(count), made.window)
