@@ -30,6 +30,7 @@ from streamlearn.evaluation.forecasts import (
     with_codes,
 )
 from streamlearn.evaluation.keeping import forecasts_from_state, forecasts_to_state
+from streamlearn.evaluation.memory import Memory
 from streamlearn.evaluation.verbs import LateLearner
 from streamlearn.snapshot import below, nest
 
@@ -48,11 +49,14 @@ class DelayedLearner:
     delay : int
         For `run` without times: row t is forecast by a model that has learned rows 0 ... t - delay - 1; then row
         t - delay is learned. 0 is test then learn.
+    remember : int
+        How many learned events are kept for a learner that takes the place of this one.
     """
 
-    def __init__(self, learner: LateLearner, delay: int = 0) -> None:
+    def __init__(self, learner: LateLearner, delay: int = 0, *, remember: int = 0) -> None:
         self.learner = learner
         self.delay = delay
+        self._memory = Memory(remember)
         self._n_made = 0
         self._runs: dict[int, Forecast] = {}  # each in the order in which its labels come
         self._heap: list[tuple[float, int, int]] = []  # (first label, its event, run)
@@ -114,9 +118,20 @@ class DelayedLearner:
             waiting = replace(waiting, block=replace(waiting.block, labels=labels))
         return self._learn(waiting)
 
+    def forecast(self, block: Block) -> Forecast:
+        """Forecast rows whose labels the caller brings to `learn`, at any time and in any order."""
+        tested, memo = self.learner.forecast_columns(block.names, block.values)
+        return Forecast(block, tested, memo, self._count(len(block)), np.full(len(block), np.inf))
+
+    def learn(self, late: Forecast) -> Due:
+        """Learn rows that were forecast by `forecast`, their labels being in their block now."""
+        return self._learn(late)
+
     def replace_learner(self, learner: LateLearner) -> None:
-        """Go on with another learner, which gets memos of its own for the events that wait."""
+        """Go on with another learner: it learns the remembered events and gets its own memos for those waiting."""
         self.learner = learner
+        for block in self._memory.blocks():
+            learner.test_then_learn_columns(block.names, block.values, block.labels)
         for key, run in self._runs.items():
             memo = learner.forecast_columns(run.block.names, run.block.values)[1]
             self._runs[key] = replace(run, memo=memo)
@@ -131,6 +146,7 @@ class DelayedLearner:
     # -- forecasting and learning --------------------------------------------------------------------------------------
     def _test_then_learn(self, block: Block) -> tuple[Tested, Due]:
         tested = self.learner.test_then_learn_columns(block.names, block.values, block.labels)
+        self._memory.add(block)
         made_at = self._count(len(block))
         return tested, Due(tested, block.labels, made_at, made_at + 1, made_at)
 
@@ -189,6 +205,7 @@ class DelayedLearner:
             padded[first] = test_values
             test_values = padded
         made, memo = self.learner.test_then_learn_late(names, test_values, late_values, late.block.labels, late.memo)
+        self._memory.add(late.block)
         due = Due(with_codes(late.tested, made.codes), late.block.labels, late.made_at, came_at, swap_at)
         if not whole:
             made, memo = Forecast(late.block, made, memo, late.made_at, late.ready).rows(first).tested, memo[first]
@@ -200,6 +217,7 @@ class DelayedLearner:
             return none_due()
         block = late.block
         made, _ = self.learner.test_then_learn_late(block.names, block.values, block.values, block.labels, late.memo)
+        self._memory.add(block)
         now = np.full(len(late), self._n_made)
         return Due(with_codes(late.tested, made.codes), block.labels, late.made_at, now, now)
 
@@ -246,7 +264,7 @@ class DelayedLearner:
     # -- state ---------------------------------------------------------------------------------------------------------
     def state(self) -> Snapshot:
         """Return the waiting events, their forecasts and memos."""
-        flat: Snapshot = {"parts": len(self._runs), "n_made": self._n_made}
+        flat: Snapshot = {"parts": len(self._runs), "n_made": self._n_made, **nest("memory", self._memory.state())}
         for index, (_, run) in enumerate(sorted(self._runs.items())):
             arrays = {name: getattr(run, name).copy() for name in ("memo", "made_at", "ready")}
             forecasts = forecasts_to_state(run.tested, run.block.labels)
@@ -257,6 +275,7 @@ class DelayedLearner:
     def restore(self, state: Snapshot) -> None:
         """Take the waiting events."""
         self._n_made = int(state["n_made"])
+        self._memory.restore(below("memory", state))
         self._runs = {index: _forecast_of(below(str(index), state)) for index in range(int(state["parts"]))}
         self._n_runs = len(self._runs)
         self._last_run = self._n_runs - 1

@@ -44,6 +44,10 @@ class DriftDetector(ABC):
         BadValue
             A loss is infinite, or outside of what the detector takes; nothing was changed then.
         """
+        return self.changes(losses)[0]
+
+    def changes(self, losses: ArrayLike) -> tuple[IntArray, NDArray[np.bool_]]:
+        """Take losses like `update_many`; return the indexes of changes and whether the mean loss rose with them."""
         values = np.asarray(losses, np.float64)
         known = np.flatnonzero(~np.isnan(values))
         kept = np.ascontiguousarray(values[known])
@@ -51,10 +55,10 @@ class DriftDetector(ABC):
         if bad.any():
             rule = "in [0, 1]" if self.unit else "finite"
             raise BadValue(f"{type(self).__name__}: losses must be {rule}, got {float(kept[bad.argmax()])!r}")
-        out = np.zeros(len(kept), np.bool_)
+        out = np.zeros(len(kept), np.int8)
         self._run(out, kept)
-        found: IntArray = known[np.flatnonzero(out)]
-        return found
+        found = np.flatnonzero(out)
+        return known[found], out[found] > 0
 
     def update(self, loss: float) -> bool:
         """Take one loss; return whether a change was detected with it."""
@@ -84,8 +88,8 @@ class DriftDetector(ABC):
         return {"numbers": self._numbers}
 
     @abstractmethod
-    def _run(self, out: NDArray[np.bool_], losses: FloatArray) -> None:
-        """Take checked losses and write where a change was detected."""
+    def _run(self, out: NDArray[np.int8], losses: FloatArray) -> None:
+        """Take checked losses and write where a change was detected: 1 a rise, -1 a fall."""
 
 
 class Adwin(DriftDetector):
@@ -141,7 +145,7 @@ class Adwin(DriftDetector):
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return {"numbers": self._numbers, "counts": self._counts, "buckets": self._buckets}
 
-    def _run(self, out: NDArray[np.bool_], losses: FloatArray) -> None:
+    def _run(self, out: NDArray[np.int8], losses: FloatArray) -> None:
         rules = float(self.delta), self.clock, self.min_window_length, self.grace_period
         kernels.adwin(out, self._numbers, self._counts, self._buckets, losses, *rules)
 
@@ -186,7 +190,7 @@ class PageHinkley(DriftDetector):
         self.alpha, self.mode = alpha, mode
         super().__init__()
 
-    def _run(self, out: NDArray[np.bool_], losses: FloatArray) -> None:
+    def _run(self, out: NDArray[np.int8], losses: FloatArray) -> None:
         rules = float(self.delta), float(self.threshold), float(self.alpha), _SIDES[self.mode]
         kernels.page_hinkley(out, self._numbers, losses, self.min_instances, *rules)
 
@@ -214,7 +218,7 @@ class DDM(DriftDetector):
         self.warm_start, self.drift_threshold = warm_start, drift_threshold
         super().__init__()
 
-    def _run(self, out: NDArray[np.bool_], losses: FloatArray) -> None:
+    def _run(self, out: NDArray[np.int8], losses: FloatArray) -> None:
         kernels.ddm(out, self._numbers, losses, self.warm_start, float(self.drift_threshold))
 
 
@@ -238,7 +242,7 @@ class EDDM(DriftDetector):
         self.warm_start, self.beta = warm_start, beta
         super().__init__()
 
-    def _run(self, out: NDArray[np.bool_], losses: FloatArray) -> None:
+    def _run(self, out: NDArray[np.int8], losses: FloatArray) -> None:
         kernels.eddm(out, self._numbers, losses, self.warm_start, float(self.beta))
 
 
@@ -261,7 +265,7 @@ class HDDMA(DriftDetector):
         self.drift_confidence, self.two_sided_test = drift_confidence, two_sided_test
         super().__init__()
 
-    def _run(self, out: NDArray[np.bool_], losses: FloatArray) -> None:
+    def _run(self, out: NDArray[np.int8], losses: FloatArray) -> None:
         kernels.hddm_a(out, self._numbers, losses, float(self.drift_confidence), bool(self.two_sided_test))
 
 

@@ -1,7 +1,7 @@
 """Detectors of a change in the mean of a stream of losses: one pass over the values, all state in arrays.
 
-Every kernel writes for each value whether a change was detected with it. The value behind a detection finds the
-detector as new, so that a state with its flag up stands for a fresh one.
+Every kernel writes for each value whether a change was detected with it, and which way. The value behind a detection
+finds the detector as new, so that a state with its flag up stands for a fresh one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from streamlearn.kernels.jit import kernel
 
 Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+Signs = NDArray[np.int8]
 
 ADWIN_ROWS = 62
 """Row k of the exponential histogram has buckets of 2^k values."""
@@ -22,7 +22,7 @@ ADWIN_ROWS = 62
 
 @kernel
 def adwin(
-    out: Flags,
+    out: Signs,
     numbers: Floats,
     counts: NDArray[np.int64],
     buckets: Floats,
@@ -38,8 +38,8 @@ def adwin(
 
     Parameters
     ----------
-    out : bool[n]
-        Output.
+    out : int8[n]
+        Output: 1 the mean rose, -1 it fell, 0 no change.
     numbers : float64[5]
         Flag, tick, width, total, variance (a sum of squares); updated in place.
     counts : int64[ADWIN_ROWS]
@@ -86,7 +86,7 @@ def adwin(
             row += 1
         # detect
         numbers[1] += 1.0
-        changed = False
+        changed = 0
         if numbers[1] % clock == 0.0 and numbers[2] > grace:
             reduced = True
             while reduced:
@@ -110,10 +110,10 @@ def adwin(
                             cut = math.sqrt(2.0 * m * spread * confidence) + 2.0 / 3.0 * confidence * m
                             if abs(u0 / n0 - u1 / n1) > cut:
                                 reduced = True
+                                changed = 1 if u1 / n1 > u0 / n0 else -1
                                 break
                     row -= 1
                 if reduced:
-                    changed = True
                     size = 2.0**oldest
                     u, v = buckets[0, oldest, 0], buckets[1, oldest, 0]
                     numbers[2] -= size
@@ -124,20 +124,20 @@ def adwin(
                     for j in range(counts[oldest]):
                         buckets[0, oldest, j] = buckets[0, oldest, j + 1]
                         buckets[1, oldest, j] = buckets[1, oldest, j + 1]
-        numbers[0] = 1.0 if changed else 0.0
+        numbers[0] = abs(changed)
         out[i] = changed
 
 
 @kernel
 def page_hinkley(
-    out: Flags, numbers: Floats, values: Floats, least: int, delta: float, threshold: float, alpha: float, sides: int
+    out: Signs, numbers: Floats, values: Floats, least: int, delta: float, threshold: float, alpha: float, sides: int
 ) -> None:
     """Page-Hinkley test (Page 1954) with forgetting, on either side.
 
     Parameters
     ----------
-    out : bool[n]
-        Output.
+    out : int8[n]
+        Output: 1 the mean rose, -1 it fell, 0 no change.
     numbers : float64[7]
         Flag, count, mean, sum and minimum upwards, sum and maximum downwards; updated in place.
     values : float64[n]
@@ -162,18 +162,19 @@ def page_hinkley(
         numbers[6] = max(numbers[6], numbers[5])
         up = sides != 2 and numbers[3] - numbers[4] > threshold
         down = sides != 1 and numbers[6] - numbers[5] > threshold
-        out[i] = numbers[1] >= least and (up or down)
-        numbers[0] = 1.0 if out[i] else 0.0
+        found = numbers[1] >= least and (up or down)
+        out[i] = 0 if not found else 1 if up else -1
+        numbers[0] = 1.0 if found else 0.0
 
 
 @kernel
-def ddm(out: Flags, numbers: Floats, values: Floats, warm_start: int, threshold: float) -> None:
+def ddm(out: Signs, numbers: Floats, values: Floats, warm_start: int, threshold: float) -> None:
     """Drift detection method (Gama et al. 2004): the error rate is `threshold` deviations above its best.
 
     Parameters
     ----------
-    out : bool[n]
-        Output.
+    out : int8[n]
+        Output: 1 the mean rose, -1 it fell, 0 no change.
     numbers : float64[5]
         Flag, count, error rate, best rate, its deviation; updated in place.
     values : float64[n]
@@ -196,18 +197,18 @@ def ddm(out: Flags, numbers: Floats, values: Floats, warm_start: int, threshold:
                 numbers[3] = p
                 numbers[4] = s
             found = p + s > numbers[3] + threshold * numbers[4]
-        out[i] = found
+        out[i] = 1 if found else 0
         numbers[0] = 1.0 if found else 0.0
 
 
 @kernel
-def eddm(out: Flags, numbers: Floats, values: Floats, warm_start: int, beta: float) -> None:
+def eddm(out: Signs, numbers: Floats, values: Floats, warm_start: int, beta: float) -> None:
     """Early drift detection method (Baena-Garcia et al. 2006): errors come closer to each other than at their best.
 
     Parameters
     ----------
-    out : bool[n]
-        Output.
+    out : int8[n]
+        Output: 1 the mean rose, -1 it fell, 0 no change.
     numbers : float64[7]
         Flag, count, errors, place of the last error, mean and sum of squares of the distances, largest level; updated
         in place.
@@ -238,18 +239,18 @@ def eddm(out: Flags, numbers: Floats, values: Floats, warm_start: int, beta: flo
                 elif numbers[2] > warm_start:
                     found = level / numbers[6] < beta
             numbers[3] = numbers[1]
-        out[i] = found
+        out[i] = 1 if found else 0
         numbers[0] = 1.0 if found else 0.0
 
 
 @kernel
-def hddm_a(out: Flags, numbers: Floats, values: Floats, confidence: float, two_sided: bool) -> None:
+def hddm_a(out: Signs, numbers: Floats, values: Floats, confidence: float, two_sided: bool) -> None:
     """HDDM with the A test (Frias-Blanco et al. 2015): Hoeffding bounds on the means before and after a cut.
 
     Parameters
     ----------
-    out : bool[n]
-        Output.
+    out : int8[n]
+        Output: 1 the mean rose, -1 it fell, 0 no change.
     numbers : float64[7]
         Flag, count and mean of all values, of those before the rise, of those before the fall; updated in place.
     values : float64[n]
@@ -272,11 +273,11 @@ def hddm_a(out: Flags, numbers: Floats, values: Floats, confidence: float, two_s
             before = math.sqrt(1.0 / (2.0 * numbers[place]) * math.log(1.0 / confidence))
             if sign * numbers[place + 1] + before >= sign * mean + bound:
                 numbers[place], numbers[place + 1] = n, mean
-        found = False
+        found = 0
         for place, sign in ((3, 1.0), (5, -1.0)):
             if numbers[place] != n and (sign > 0.0 or two_sided):
                 m = (n - numbers[place]) / numbers[place] * (1.0 / n)
                 if sign * (mean - numbers[place + 1]) >= math.sqrt(m / 2.0 * math.log(2.0 / confidence)):
-                    found = True
+                    found = 1 if sign > 0.0 else -1
         out[i] = found
-        numbers[0] = 1.0 if found else 0.0
+        numbers[0] = abs(found)

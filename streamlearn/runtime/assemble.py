@@ -9,6 +9,7 @@ from typing import Any, cast
 from streamlearn.contracts import OnlineLearner, Source
 from streamlearn.errors import BadJob, BadParameter, MissingExtra
 from streamlearn.evaluation.curve import RejectCurve
+from streamlearn.evaluation.drift import make_detector
 from streamlearn.evaluation.metric import BaseMetric
 from streamlearn.evaluation.registry import make_metric
 from streamlearn.features.categories import Vectoriser
@@ -17,6 +18,7 @@ from streamlearn.runtime.broker_keys import KIND
 from streamlearn.runtime.brokers import Broker, load_broker
 from streamlearn.runtime.checkpoint import CheckpointFolder
 from streamlearn.runtime.dead_letters import DeadLetters
+from streamlearn.runtime.drift import Clones, DriftRules
 from streamlearn.runtime.job import Job, LearnerSection
 from streamlearn.runtime.loop import Parts
 from streamlearn.runtime.sinks import PredictionSink, open_sink, sink_columns
@@ -74,6 +76,7 @@ def meaning(job: Job) -> dict[str, str]:
         **{f"features.{key}": getattr(features, key) for key in ("label", "exclude", "categorical", "scale")},
         **{f"features.{key}": getattr(features, key) for key in ("encoding", "max_categories", "n_buckets")},
         **{f"evaluate.{key}": getattr(job.evaluate, key) for key in ("metrics", "window", "delay", "curve")},
+        **{f"evaluate.{key}": getattr(job.evaluate, key) for key in ("drift", "on_drift", "drift_memory")},
         "labels.key": job.labels.key,
         "sink.predictions": job.sink.predictions if job.sink is not None else None,
         "sink.format": job.sink_format if job.sink is not None else None,
@@ -94,7 +97,27 @@ def _track(job: Job, index: int) -> Track:
     if delay and not hasattr(learner, "test_then_learn_late"):
         raise BadJob(f"evaluate.delay: must be 0, as {section.name} cannot learn late labels, got {delay}")
     curve = RejectCurve() if job.evaluate.curve else None
-    return Track(section.title, learner, _metrics(job), curve=curve, delay=delay)
+    drift = _drift_rules(job, learner, section)
+    return Track(section.title, learner, _metrics(job), curve=curve, delay=delay, drift=drift)
+
+
+def _drift_rules(job: Job, learner: OnlineLearner, section: LearnerSection) -> DriftRules | None:
+    evaluate = job.evaluate
+    if evaluate.drift is None:
+        return None
+    if evaluate.on_drift != "alert" and not isinstance(learner, Clones):
+        raise BadJob(
+            f"evaluate.on_drift: must be 'alert', as {section.name} cannot be made anew, got {evaluate.on_drift!r}"
+        )
+    try:
+        detector = make_detector(evaluate.drift)
+    except BadParameter as error:
+        raise BadJob(f"evaluate.drift: {error}") from error
+    if detector.unit and all(make_metric(spec).takes == "value" for spec in evaluate.metrics):
+        raise BadJob(
+            f"evaluate.drift: must be adwin or page_hinkley for metrics of predicted numbers, got {evaluate.drift!r}"
+        )
+    return DriftRules(evaluate.drift, evaluate.on_drift, evaluate.drift_memory)
 
 
 def _learner(job: Job, section: LearnerSection, path: str) -> OnlineLearner:

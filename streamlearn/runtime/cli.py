@@ -76,6 +76,8 @@ def evaluate(
     metric: Many | None = None,
     window: int = 1000,
     delay: int = 0,
+    drift: str | None = None,
+    on_drift: str = "alert",
     exclude: Many | None = None,
     categorical: Many | None = None,
     kind: str | None = None,
@@ -99,6 +101,10 @@ def evaluate(
         Length of the windowed metrics, in labelled events.
     delay
         How many events late the labels come.
+    drift
+        What looks for drift in the errors: adwin, page_hinkley:threshold=20, ddm, eddm, hddm_a.
+    on_drift
+        alert, reset or shorten_memory.
     exclude
         A column to leave out. May be given several times.
     categorical
@@ -119,6 +125,8 @@ def evaluate(
         metrics=metric or ["auc", "logloss", "kappa_t"],
         window=window,
         delay=delay,
+        drift=drift,
+        on_drift=on_drift,
         exclude=exclude or [],
         categorical=categorical or [],
         kind=kind,

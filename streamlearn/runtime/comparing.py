@@ -29,6 +29,8 @@ def comparison(
     metrics: list[str],
     window: int,
     delay: int,
+    drift: str | None,
+    on_drift: str,
     exclude: list[str],
     categorical: list[str],
     kind: str | None,
@@ -43,7 +45,7 @@ def comparison(
         The label column; None for LIBSVM.
     learners : list of str
         ``name``, or ``name:key=value,key=value``; a River estimator is ``river:path.to.Class``.
-    metrics, window, delay, exclude, categorical
+    metrics, window, delay, drift, on_drift, exclude, categorical
         As in a job file.
     kind : str or None
         Kind of the file; by default what its name ends in.
@@ -56,8 +58,10 @@ def comparison(
         "source": {"kind": kind or kind_of(file), "path": str(file.resolve())},
         "features": {"exclude": exclude, "categorical": categorical, **({"label": label} if label else {})},
         "learner": _learners(learners),
-        "evaluate": {"metrics": metrics, "window": window, "delay": delay},
+        "evaluate": {"metrics": metrics, "window": window, "delay": delay, "on_drift": on_drift},
     }
+    if drift is not None:
+        tables["evaluate"]["drift"] = drift
     return check_job(tables, folder=Path.cwd(), name=_stem(file))
 
 

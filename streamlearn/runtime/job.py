@@ -170,6 +170,7 @@ def check_job(tables: dict[str, Any], *, folder: Path, name: str) -> Job:
     if spec.source.kind != KIND:
         _check_source(spec.source)
     _check_features(spec)
+    _check_evaluate(spec.evaluate)
     _check_sink(spec.sink)
     return Job(
         name=spec.name or name,
@@ -219,6 +220,11 @@ def _check_csv_keys(source: SourceSection) -> None:
             raise BadJob(f"source.{key}: must be absent unless the input is CSV, got {value!r}")
     if source.header is False and source.names is None:
         raise BadJob("source.names: must name the columns when header is false, got None")
+
+
+def _check_evaluate(evaluate: EvaluateSection) -> None:
+    if evaluate.drift is None and evaluate.on_drift != "alert":
+        raise BadJob(f"evaluate.on_drift: must be absent unless evaluate.drift is given, got {evaluate.on_drift!r}")
 
 
 def _check_features(spec: JobFile) -> None:

@@ -81,18 +81,29 @@ def _in_words(name: str) -> str:
 
 def _over_time(axes: Axes, report: Report) -> None:
     name = shown_metric(report)
+    curves = []
     for colour, learner in zip(_COLOURS, report["learners"], strict=False):
         values = [number(value) for value in learner["trajectory"]["metrics"][name]]
+        curves.append(values)
         final = number(learner["metrics"][name])
         label = f"{learner['title']} ({final:.4g} at the end)"
         axes.plot(learner["trajectory"]["events"], values, color=colour, linewidth=1.5, label=label)
-    if _spread([line.get_ydata() for line in axes.get_lines()]) > LARGEST_SPREAD:
+        _drifts(axes, learner, colour)
+    if _spread(curves) > LARGEST_SPREAD:
         axes.set_yscale("log")
     axes.set_title(f"{_in_words(name)} over time", loc="left")
     axes.set_xlabel("events")
     axes.margins(x=0.01)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.legend(frameon=False, loc="best", fontsize=9)
+
+
+def _drifts(axes: Axes, learner: Report, colour: str) -> None:
+    """Mark where drift was detected; a report of an older release says nothing of it."""
+    drift = learner.get("drift") or {"detected": ()}
+    for k, event in enumerate(drift["detected"]):
+        label = f"drift ({drift['detector']}) of {learner['title']}" if k == 0 else None
+        axes.axvline(event, color=colour, linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.7, label=label)
 
 
 def _spread(curves: list[Any]) -> float:

@@ -62,6 +62,7 @@ def _learner(track: Track) -> Report:
             "positive": track.histogram[1].tolist(),
         },
         "reject_curve": _reject_curve(track),
+        "drift": _drift(track),
     }
 
 
@@ -72,6 +73,16 @@ def _reject_curve(track: Track) -> Report | None:
     points = track.curve.points()
     kept = ~np.isnan(points.auc)
     return {name: getattr(points, name)[kept].tolist() for name in _CURVE}
+
+
+def _drift(track: Track) -> Report | None:
+    """Return what detected drift, and behind which events it was detected and answered."""
+    watch = track.drift
+    if watch is None:
+        return None
+    rules = watch.rules
+    events = {"detected": list(watch.found), "loss_rose": list(watch.rose), "answered": list(watch.reacted)}
+    return {"detector": rules.detector, "on_drift": rules.reaction, **events}
 
 
 def _interval(metric: BaseMetric) -> list[float] | None:

@@ -140,6 +140,13 @@ class EvaluateSection(Section, frozen=True):
         Beside each metric that can be windowed also its value over the last `window` labelled events.
     delay : int
         Labels arrive this many events late: a learner is asked about an event before it saw the last `delay` labels.
+    drift : str
+        What looks for drift in the errors of each learner: ``adwin``, ``page_hinkley:threshold=20``, ``ddm``, ...
+    on_drift : str
+        ``alert``: tell it; ``reset``: go on with an untrained learner; ``shorten_memory``: go on with an untrained
+        learner that has learned the last `drift_memory` events.
+    drift_memory : int
+        Events kept for that.
     report : str
         Path of the report; the picture goes beside it. Default: ``<out>/<name>.report.json``.
     curve : bool
@@ -151,6 +158,9 @@ class EvaluateSection(Section, frozen=True):
     metrics: tuple[Text, ...] = ("auc", "logloss")
     window: Count | None = None
     delay: Whole = 0
+    drift: Text | None = None
+    on_drift: Literal["alert", "reset", "shorten_memory"] = "alert"
+    drift_memory: Count = 1000
     report: Text | None = None
     curve: bool = True
     picture: bool = True

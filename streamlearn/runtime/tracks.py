@@ -16,9 +16,10 @@ from streamlearn.evaluation.curve import RejectCurve
 from streamlearn.evaluation.delayed import DelayedLearner
 from streamlearn.evaluation.early import EarlyForecasts
 from streamlearn.evaluation.feed import feed
-from streamlearn.evaluation.forecasts import Due, cut
+from streamlearn.evaluation.forecasts import Due, cut, joined, none_due
 from streamlearn.evaluation.metric import BaseMetric
 from streamlearn.evaluation.verbs import LateLearner
+from streamlearn.runtime.drift import REACT_EVERY, DriftRules, DriftWatch, made_anew
 from streamlearn.runtime.trajectory import Trajectory
 from streamlearn.snapshot import below, nest
 
@@ -55,6 +56,7 @@ class Track:
         Measured, read at the end.
     delay : int
         Labels come this many events late.
+    drift : DriftRules or None
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Track:
         *,
         curve: RejectCurve | None = None,
         delay: int = 0,
+        drift: DriftRules | None = None,
     ) -> None:
         self.title = title
         self.learner = learner
@@ -81,7 +84,10 @@ class Track:
         self.seconds = 0.0
         """Time spent in the learner by this process; no part of the state."""
         late = cast("LateLearner", learner)  # with a delay: looked at when the job was put together
-        self._delayed = DelayedLearner(late, delay)
+        self._delayed = DelayedLearner(late, delay, remember=drift.remembered if drift is not None else 0)
+        numeric = all(metric.takes == "value" for metric in self.metrics)
+        self.drift = DriftWatch(title, drift, numeric=numeric) if drift is not None else None
+        self._taken = 0
         self._early = EarlyForecasts(learner)
 
     @property
@@ -104,14 +110,40 @@ class Track:
     @property
     def refuses_whole_batches(self) -> bool:
         """Whether `test_then_learn` either takes a block or raises with nothing changed, without `check` before it."""
-        return self._delayed.delay == 0
+        return self._delayed.delay == 0 and not self._reacts
+
+    @property
+    def _reacts(self) -> bool:
+        return self.drift is not None and self.drift.reacts
 
     def test_then_learn(self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]) -> Learned:
         """Forecast one block and learn the events whose labels are there."""
         began = time.perf_counter()
-        learned = Learned(*self._delayed.run(Block(names, values, labels)))
+        block = Block(names, values, labels)
+        learned = self._learn_reacting(block) if self._reacts else Learned(*self._delayed.run(block))
         self.seconds += time.perf_counter() - began
         return learned
+
+    def _learn_reacting(self, block: Block) -> Learned:
+        """Learn in stretches with the measuring in between, since what it finds may change the learner."""
+        made: list[tuple[Tested, NDArray[Any]]] = []
+        start = 0
+        while start < len(block):
+            part = block.rows(start, start + REACT_EVERY - self._taken % REACT_EVERY)
+            tested, due = self._delayed.run(part)
+            made.append((tested, part.labels))
+            self._measure_due(due)
+            self._took(len(part))
+            start += len(part)
+        return Learned(joined(made)[0], none_due())
+
+    def _took(self, n: int) -> None:
+        """Count events, and answer a drift behind every so many of them."""
+        self._taken += n
+        if self.drift is not None and self.drift.pending and self._taken % REACT_EVERY == 0:
+            self.learner = made_anew(self.learner)
+            self._delayed.replace_learner(cast("LateLearner", self.learner))
+            self.drift.answered(self._taken)
 
     def measure(self, learned: Learned) -> None:
         """Feed the metrics with the forecasts of the events that were learned."""
@@ -136,6 +168,8 @@ class Track:
             part, known = cut(tested, done, stop), labels[done:stop]
             for metric in self._fed:
                 feed(metric, part, known)
+            if self.drift is not None:
+                self.drift.take(part, known, self.events)
             self.events += stop - done
             done = stop
             if self.events == sample_at:
@@ -156,6 +190,7 @@ class Track:
             "events": self.events,
             "labelled": self.labelled,
             "abstained": self.abstained,
+            "taken": self._taken,
             "histogram": self.histogram.copy(),
         }
         for prefix, part in self._stateful():
@@ -165,17 +200,19 @@ class Track:
     def restore(self, state: Snapshot) -> None:
         """Become what `state` describes."""
         self.events, self.labelled = int(state["events"]), int(state["labelled"])
-        self.abstained = int(state["abstained"])
+        self.abstained, self._taken = int(state["abstained"]), int(state["taken"])
         self.histogram = state["histogram"].copy()
         for prefix, part in self._stateful():
             part.restore(below(prefix, state))
 
     def _stateful(self) -> list[tuple[str, HasState]]:
         metrics: list[tuple[str, HasState]] = [(f"metric/{k}", metric) for k, metric in enumerate(self.metrics)]
+        drift: list[tuple[str, HasState]] = [("drift", self.drift)] if self.drift is not None else []
         curve: list[tuple[str, HasState]] = [("curve", self.curve)] if self.curve is not None else []
         return [
             *metrics,
             ("waiting", self._delayed),
+            *drift,
             ("early", self._early),
             *curve,
             ("learner", self.learner),

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, cast
 
 import numpy as np
 
 from streamlearn.contracts import OnlineLearner
 from streamlearn.learners.base import BinaryScorer
+from streamlearn.runtime.drift import Clones
 from streamlearn.runtime.tracks import Track
 
 TELL_AFTER_S = 2.0
 """Loading takes a second at most; what takes longer is compiling."""
 MESSAGE = "compiling kernels, which the first run on a machine does once ..."
 N_ROWS = 8
-
-
-@runtime_checkable
-class Clones(Protocol):
-    """A learner that can make an untrained one like itself."""
-
-    def clone(self) -> Self:
-        """Return an untrained learner with the same parameters."""
-        ...
 
 
 def warm_up(tracks: Sequence[Track], say: Callable[[str], None]) -> None:
@@ -43,7 +35,7 @@ def warm_up(tracks: Sequence[Track], say: Callable[[str], None]) -> None:
     try:
         for track in tracks:
             if isinstance(track.learner, Clones):
-                _rehearse(track, track.learner.clone())
+                _rehearse(track, cast("OnlineLearner", track.learner.clone()))
     finally:
         timer.cancel()
 

@@ -73,6 +73,15 @@ def test_any_cut_and_any_restart_leave_the_same_detections(name, cuts):
     assert all(np.array_equal(a, b) for a, b in zip(part.state().values(), whole.state().values(), strict=True))
 
 
+def test_a_rise_of_the_loss_is_told_from_a_fall():
+    jumps = np.concatenate([np.zeros(400), np.ones(400), np.zeros(400)]) * 0.9
+    for spec in ("adwin", "page_hinkley:threshold=20", "hddm_a:two_sided_test=1"):
+        indexes, rose = make_detector(spec).changes(jumps)
+        assert next(bool(r) for i, r in zip(indexes, rose, strict=True) if i < 800) is True, spec
+        assert bool(rose[-1]) is False, spec
+        assert indexes[-1] > 800, spec
+
+
 def test_one_by_one_is_in_arrays():
     one, many = make_detector("adwin"), make_detector("adwin")
     losses = errors(5, n=1500)

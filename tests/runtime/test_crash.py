@@ -48,6 +48,7 @@ name = "AUCRO"
 metrics = ["auc", "reject_auc:d=0.4", "logloss", "kappa_t"]
 window = 500
 delay = {delay}
+{drift}
 picture = false
 [checkpoint]
 every = 120
@@ -57,12 +58,24 @@ predictions = "out/predictions.{sink}"
 """
 
 
-def csv_text() -> str:
-    """Return events of three numbers and a colour, some without label, some bad in every way the job knows."""
+DRIFT = """
+drift = "adwin:delta=0.05"
+on_drift = "shorten_memory"
+drift_memory = 150
+"""
+
+
+def csv_text(turned_from: int = N_EVENTS) -> str:
+    """Return events of three numbers and a colour, some without label, some bad in every way the job knows.
+
+    The meaning of the labels is turned round at one event.
+    """
     rng = np.random.default_rng(SEED)
     values = rng.normal(size=(N_EVENTS, 3))
     colours = rng.choice(["red", "green", "blue", "grey"], size=N_EVENTS)
-    labels = (values[:, 0] + (colours == "red") + rng.normal(size=N_EVENTS) > 0.5).astype(int).astype(str)
+    positive = values[:, 0] + (colours == "red") + rng.normal(size=N_EVENTS) > 0.5
+    positive[turned_from:] = ~positive[turned_from:]
+    labels = positive.astype(int).astype(str)
     labels[rng.random(N_EVENTS) < 0.05] = ""
     lines = ["id,a,b,c,colour,note,label"]
     for k, (row, colour, label) in enumerate(zip(values.tolist(), colours, labels, strict=True)):
@@ -79,12 +92,15 @@ def sources(tmp_path_factory) -> dict[str, Path]:
     plain, packed = folder / "events.csv", folder / "events.csv.gz"
     plain.write_text(csv_text())
     packed.write_bytes(gzip.compress(csv_text().encode(), mtime=0))
-    return {"csv": plain, "csv.gz": packed}
+    turned = folder / "turned.csv"
+    turned.write_text(csv_text(turned_from=N_EVENTS // 3))
+    return {"csv": plain, "csv.gz": packed, "turned.csv": turned}
 
 
 FLAVOURS = {
-    "plain": {"source": "csv", "sink": "ndjson", "delay": 0},
-    "packed and late": {"source": "csv.gz", "sink": "parquet", "delay": 25},
+    "plain": {"source": "csv", "sink": "ndjson", "delay": 0, "drift": ""},
+    "packed and late": {"source": "csv.gz", "sink": "parquet", "delay": 25, "drift": ""},
+    "turned round": {"source": "turned.csv", "sink": "csv", "delay": 10, "drift": DRIFT},
 }
 
 
@@ -180,6 +196,12 @@ def test_killed_from_outside_at_random_moments(flavour, sources, uninterrupted, 
     assert finish(start(job)) == 0
 
     assert outputs(tmp_path) == uninterrupted(flavour)
+
+
+def test_the_turned_stream_makes_both_learners_start_anew(uninterrupted):
+    report = json.loads(uninterrupted("turned round")["out/crash.report.json"])
+    for learner in report["learners"]:
+        assert learner["drift"]["answered"], learner["title"]
 
 
 def test_these_are_at_least_fifty_kills():
