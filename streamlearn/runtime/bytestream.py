@@ -110,12 +110,19 @@ class ByteStream(Protocol):
 
 
 class FileStream:
-    """A file that does not grow, plain or compressed by gzip or zstd (told by its ending)."""
+    """A file that does not grow, plain or compressed by gzip or zstd (told by its ending).
+
+    Parameters
+    ----------
+    path : str
+    end : int or None
+        Of a plain file: the byte to stop before.
+    """
 
     keep_tail = True
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, path: str, end: int | None = None) -> None:
+        self._path, self._end = path, end
         self.ended = False
         try:
             self._file: IO[bytes] | RawIOBase | gzip.GzipFile = _open(path)
@@ -125,6 +132,8 @@ class FileStream:
 
     def read(self, n_bytes: int) -> bytes:
         """Return up to `n_bytes`; nothing at the end only."""
+        if self._end is not None:
+            n_bytes = max(0, min(n_bytes, self._end - self._file.tell()))
         try:
             chunk = self._file.read(n_bytes) or b""
         except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:

@@ -35,9 +35,13 @@ class ParquetReader:
     path : str
     columns : Columns
     position : Position
+    end : int or None
+        The row to stop before.
     """
 
-    def __init__(self, partition: str, path: str, columns: Columns, position: Position) -> None:
+    def __init__(
+        self, partition: str, path: str, columns: Columns, position: Position, end: int | None = None
+    ) -> None:
         import polars as pl  # noqa: PLC0415 - 0.2 s that other sources need not pay
 
         self._partition, self._columns = partition, columns
@@ -50,6 +54,7 @@ class ParquetReader:
             self._frame = pl.scan_parquet(path, glob=False)
             schema = self._frame.collect_schema()
             self._n_rows = int(self._frame.select(pl.len()).collect().item())
+            self._n_rows = self._n_rows if end is None else min(self._n_rows, end)
         except (OSError, pl.exceptions.PolarsError) as error:
             raise SourceError(f"{path}: must be a readable Parquet file, got {error}") from None
         check_header(path, list(schema), columns, read=False)
@@ -91,7 +96,8 @@ class ParquetReader:
             return None
         if self._slice is None or self._row >= self._begin + len(self._slice.values):
             self._begin = self._row
-            frame = self._frame.select(self._kept).slice(self._row, self._slice_rows).collect()
+            n_rows = min(self._slice_rows, self._n_rows - self._row)
+            frame = self._frame.select(self._kept).slice(self._row, n_rows).collect()
             self._slice = _Slice(frame, self._names, self._columns, self._wrong)
         begin = self._row - self._begin
         end = min(begin + limit, len(self._slice.values))
