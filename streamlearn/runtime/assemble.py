@@ -20,6 +20,7 @@ from streamlearn.runtime.checkpoint import CheckpointFolder
 from streamlearn.runtime.dead_letters import DeadLetters
 from streamlearn.runtime.drift import Clones, DriftRules
 from streamlearn.runtime.job import Job, LearnerSection
+from streamlearn.runtime.lead import Lead
 from streamlearn.runtime.loop import Parts
 from streamlearn.runtime.sinks import PredictionSink, open_sink, sink_columns
 from streamlearn.runtime.sources import Columns, open_source
@@ -60,6 +61,7 @@ def assemble(job: Job) -> Parts:
         every=checkpoint.every if checkpoint is not None else None,
         every_s=checkpoint.every_s if checkpoint is not None else float("inf"),
         transaction=broker.transaction() if broker is not None else None,
+        lead=Lead([section.title for section in job.learners], folder),
     )
 
 

@@ -1,4 +1,4 @@
-"""The command line: ``streamlearn run``, ``evaluate``, ``inspect``, ``plot``, ``learners``.
+"""The command line: ``streamlearn run``, ``promote``, ``evaluate``, ``inspect``, ``plot``, ``learners``.
 
 Exit codes: 0 done, 1 the job failed, 2 bad usage or bad job file, 130 interrupted after a clean stop. Each command
 imports what it needs when it runs, so that ``--help`` answers at once.
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -45,6 +45,7 @@ def run(
     set_: Annotated[Many | None, Parameter(name="--set")] = None,
     fresh: Flag = False,
     json: Flag = False,
+    log: Literal["text", "json"] = "text",
 ) -> int:
     """Run a job: read, forecast, measure, learn and write until the input ends, with checkpoints.
 
@@ -60,10 +61,16 @@ def run(
         Start anew and replace what an earlier run left.
     json
         Write progress and report as JSON lines to the standard output.
+    log
+        Write log and progress to the standard error as text, or as one JSON object a line.
     """
     from streamlearn.runtime.job import read_job  # noqa: PLC0415 - commands import what they use
 
-    return _run(read_job(job, set_ or (), os.environ), fresh=fresh, as_json=json)
+    if log == "json":
+        from streamlearn.runtime.progress import log_json  # noqa: PLC0415
+
+        log_json()
+    return _run(read_job(job, set_ or (), os.environ), fresh=fresh, as_json=json, log=log)
 
 
 @app.command
@@ -136,6 +143,39 @@ def evaluate(
 
 
 @app.command
+def promote(
+    job: Path,
+    learner: str,
+    /,
+    *,
+    set_: Annotated[Many | None, Parameter(name="--set")] = None,
+) -> int:
+    """Let another learner's predictions go out: from the next checkpoint on, whether the job runs now or later.
+
+    Parameters
+    ----------
+    job
+        The job file (TOML).
+    learner
+        Title of the learner that takes over; the others go on in its shadow.
+    set_
+        Changes of the job file that the running job was given.
+    """
+    from streamlearn.runtime.job import read_job  # noqa: PLC0415 - commands import what they use
+    from streamlearn.runtime.lead import request_lead  # noqa: PLC0415
+
+    found = read_job(job, set_ or (), os.environ)
+    titles = [section.title for section in found.learners]
+    if learner not in titles:
+        raise BadJob(f"promote: must name one of {titles}, got {learner!r}")
+    if found.checkpoint_dir is None:
+        raise BadJob("checkpoint: must be in the job for another learner to take over, got none")
+    request_lead(found.checkpoint_dir, learner)
+    print(f"predictions of {learner} go out from the next checkpoint on")
+    return DONE
+
+
+@app.command
 def inspect(file: Path, /, *, json: Flag = False) -> int:
     """Show what is in a checkpoint or a saved model.
 
@@ -199,12 +239,12 @@ def learners(*, json: Flag = False) -> int:
     return DONE
 
 
-def _run(job: Job, *, fresh: bool, as_json: bool) -> int:
+def _run(job: Job, *, fresh: bool, as_json: bool, log: str = "text") -> int:
     from streamlearn.runtime.progress import Progress, open_display  # noqa: PLC0415 - commands import what they use
     from streamlearn.runtime.running import run_job  # noqa: PLC0415
     from streamlearn.runtime.signals import StopRequest  # noqa: PLC0415
 
-    with StopRequest() as stop, Progress(open_display(as_json=as_json)) as progress:
+    with StopRequest() as stop, Progress(open_display(as_json=as_json, log=log)) as progress:
         outcome = run_job(job, stop, progress, fresh=fresh)
         if not outcome.ended:
             again = "go on with the same command" if job.checkpoint is not None else "nothing was kept: no [checkpoint]"

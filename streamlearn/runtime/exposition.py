@@ -42,6 +42,10 @@ class _Once(Collector):
 def _job(view: View, healthy: bool) -> Iterator[Metric]:
     yield _counter("events", "events taken, bad ones included, since the job began", view.events)
     yield _gauge("events_per_second", "events a second over the last ten seconds", view.events_per_s)
+    lead = GaugeMetricFamily(f"{PREFIX}lead", "1 for the learner whose predictions go out", labels=["learner"])
+    for one in view.learners:
+        lead.add_metric([one.title], float(one.title == view.lead))
+    yield lead
     yield _gauge("healthy", "1 while the job gets on", float(healthy))
     yield _gauge("start_time_seconds", "unix time of the start of the process", view.started_s)
     bad = CounterMetricFamily(f"{PREFIX}bad_events", "events that could not be used, by kind", labels=["kind"])

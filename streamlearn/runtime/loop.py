@@ -14,6 +14,7 @@ from streamlearn.runtime.brokers import Replays, Transaction, Urgent
 from streamlearn.runtime.checkpoint import Checkpoint, CheckpointFolder, check_same_job
 from streamlearn.runtime.crash import reach
 from streamlearn.runtime.dead_letters import DeadLetters
+from streamlearn.runtime.lead import Lead
 from streamlearn.runtime.pace import Pace
 from streamlearn.runtime.runs import Runs
 from streamlearn.runtime.screen import Screened
@@ -125,7 +126,6 @@ class Parts:
     source : Source
     vectoriser : Vectoriser
     tracks : list of Track
-        The first one's predictions go out.
     sink : PredictionSink or None
     dead_letters : DeadLetters
     checkpoints : CheckpointFolder or None
@@ -137,6 +137,8 @@ class Parts:
         Events and seconds between two checkpoints.
     transaction : Transaction or None
         What joins the outputs that go to a broker.
+    lead : Lead
+        Whose predictions go out.
     """
 
     source: Source
@@ -150,6 +152,7 @@ class Parts:
     every: int | None
     every_s: float
     transaction: Transaction | None = None
+    lead: Lead = field(default_factory=Lead)
 
 
 @dataclass(slots=True)
@@ -232,7 +235,7 @@ class Loop:
         for track, one in zip(self.parts.tracks, learned, strict=False):
             track.measure(one)
         if learned and self.parts.sink is not None:
-            self.parts.sink.write(_rows(batch, screened.good, learned[0].tested))
+            self.parts.sink.write(_rows(batch, screened.good, learned[self.parts.lead.index].tested))
         self.events += len(batch) + len(batch.rejected)
         self.positions |= {position.partition: position for position in batch.positions}
         self._runs.add(batch)
@@ -246,12 +249,14 @@ class Loop:
             output.flush()
         reach("after_flush")
         if self.parts.checkpoints is not None:
+            self.parts.lead.follow_request()
             self.parts.checkpoints.save(self._snapshot())
             reach("before_commit")
             if self.parts.transaction is not None:
                 self.parts.transaction.commit(self.events, tuple(self.positions.values()))
             if isinstance(self.parts.source, Commits):
                 self.parts.source.commit(tuple(self.positions.values()))
+            self.parts.lead.followed()
         self._due.saved(self.events)
         self._watch.saved(self, time.monotonic() - began)
 
@@ -322,8 +327,9 @@ class Loop:
         self.positions = {position.partition: position for position in saved.positions}
 
     def _stateful(self) -> list[tuple[str, Any]]:
-        tracks = [(f"track/{index}", track) for index, track in enumerate(self.parts.tracks)]
+        tracks: list[tuple[str, Any]] = [(f"track/{index}", track) for index, track in enumerate(self.parts.tracks)]
         sink = [("sink", self.parts.sink)] if self.parts.sink is not None else []
+        tracks.append(("lead", self.parts.lead))
         return [*tracks, ("vectoriser", self.parts.vectoriser), ("dead_letters", self.parts.dead_letters), *sink]
 
     def _close(self) -> None:

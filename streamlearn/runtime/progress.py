@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self, TextIO
@@ -201,9 +203,31 @@ def share_read(positions: Mapping[str, Position]) -> float | None:
     return min(1.0, position.offset / max(1, path.stat().st_size))
 
 
-def open_display(*, as_json: bool) -> Display:
+class _JsonFormatter(logging.Formatter):
+    """One JSON object a record."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        row: dict[str, object] = {
+            "kind": "log",
+            "time": datetime.fromtimestamp(record.created, UTC),
+            "level": record.levelname,
+            "logger": record.name,
+            "text": record.getMessage(),
+        }
+        if record.exc_info:
+            row["exception"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(row).decode()
+
+
+def log_json() -> None:
+    """Let the log be written as one JSON object a line from here on."""
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(_JsonFormatter())
+
+
+def open_display(*, as_json: bool, log: str = "text") -> Display:
     """Return the display that fits: JSON lines if asked for, a live line on a terminal, else plain lines."""
-    if as_json:
-        return JsonLines(sys.stdout)
+    if as_json or log == "json":
+        return JsonLines(sys.stdout if as_json else sys.stderr)
     console = Console(stderr=True)
     return LiveLine(console) if console.is_terminal else Lines(sys.stderr)

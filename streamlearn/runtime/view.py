@@ -92,7 +92,8 @@ class View(msgspec.Struct, frozen=True):
     checkpoint_s, checkpoint_at_s : float or None
         How long the newest took; its unix time.
     learners : list of LearnerView
-        The first one's predictions go out.
+    lead : str
+        Title of the one whose predictions go out.
     """
 
     job: str
@@ -108,6 +109,7 @@ class View(msgspec.Struct, frozen=True):
     checkpoint_s: float | None
     checkpoint_at_s: float | None
     learners: list[LearnerView]
+    lead: str
 
 
 class Checkpoints(msgspec.Struct):
@@ -155,6 +157,7 @@ def look(loop: Loop, job: str, started_s: float, rate: float, checkpoints: Check
         checkpoint_s=checkpoints.seconds,
         checkpoint_at_s=checkpoints.at_s,
         learners=[_learner(track) for track in loop.parts.tracks],
+        lead=loop.parts.tracks[loop.parts.lead.index].title,
     )
 
 

@@ -113,6 +113,8 @@ def test_the_metrics_are_what_the_job_did(url):
     assert 0.7 < found["streamlearn_metric", "OPAUC", "auc"] < 0.8
     assert found["streamlearn_checkpoint_seconds",] > 0.0
     assert found["streamlearn_healthy",] == 1.0
+    assert found["streamlearn_lead", "<b>first</b>"] == 1.0
+    assert found["streamlearn_lead", "OPAUC"] == 0.0
 
 
 @pytest.mark.parametrize("probe", ["healthz", "readyz"])
@@ -152,8 +154,8 @@ def test_the_page_shows_the_job_in_a_browser(url, tmp_path):
 
     assert 'class="good">running' in shown.stdout
     assert f"<b>{N_EVENTS:,}</b>" in shown.stdout
+    assert "&lt;b&gt;first&lt;/b&gt;<b> goes out</b>" in shown.stdout
     assert shown.stdout.count("<rect") == 160  # two classes of two learners, 40 bins each
-    assert "&lt;b&gt;first&lt;/b&gt;" in shown.stdout
     assert "events.ndjson, event 2500: value" in shown.stdout
     assert "CONSOLE" not in shown.stderr
     assert picture.stat().st_size > 30_000
@@ -185,7 +187,7 @@ def clock(monkeypatch):
 
 def a_view(events: int, *, time_s: float = 0.0, lag: int = 0, abstained: int = 0) -> View:
     learner = LearnerView("one", "AUCRO", events, events, abstained, 0.1, {"auc": 0.7}, None, [0], [0])
-    return View("job", 0.0, time_s, events, 10.0, {}, [], {"p": lag} if lag else {}, 0, 0, None, None, [learner])
+    return View("job", 0.0, time_s, events, 10.0, {}, [], {"p": lag} if lag else {}, 0, 0, None, None, [learner], "one")
 
 
 def polled(monitor: Monitor) -> None:
