@@ -10,6 +10,8 @@ from streamlearn.kernels.jit import kernel
 _LARGEST = 1e150  # coordinates are clipped here, squared distances at its square: sums of them cannot overflow
 _LARGEST_SQUARE = 1e300
 _LANES = 8
+_WIDE_LANES = 64
+_LONG = 512  # coordinates from which on running sums in memory are faster than in registers
 _MAX_ITERATIONS = 2000
 _QUANTILE_MARKERS = 5
 _SCALE_SPEED = 2.0  # steps of the log of a scale that forgets, over those of its centre: it must be ahead
@@ -43,6 +45,26 @@ def squared_distance(a: FloatArray, b: FloatArray) -> float:
 
 
 @kernel
+def _long_squared_distance(a: FloatArray, b: FloatArray, lanes: FloatArray) -> float:
+    """Return ||a - b||^2, at most 1e300, by 64 running sums."""
+    n = len(a)
+    lanes[:] = 0.0
+    whole = n - n % _WIDE_LANES
+    for start in range(0, whole, _WIDE_LANES):
+        for k in range(_WIDE_LANES):
+            off = a[start + k] - b[start + k]
+            lanes[k] += off * off
+    for i in range(whole, n):
+        lanes[i - whole] += (a[i] - b[i]) ** 2
+    half = _WIDE_LANES // 2
+    while half:
+        for k in range(half):
+            lanes[k] += lanes[k + half]
+        half //= 2
+    return float(min(lanes[0], _LARGEST_SQUARE))
+
+
+@kernel
 def window_push(X: FloatArray, points: FloatArray, squares: FloatArray, count: IntArray) -> None:
     """Put rows into a ring of points and keep its matrix of squared distances.
 
@@ -56,14 +78,20 @@ def window_push(X: FloatArray, points: FloatArray, squares: FloatArray, count: I
     count : int64[1]
         Rows taken since the start; changed.
     """
-    window = len(points)
-    for i in range(len(X)):
+    window, dim = points.shape
+    lanes = np.empty(_WIDE_LANES)
+    passed = max(len(X) - window, 0)  # rows that would leave the ring again
+    count[0] += passed
+    for i in range(passed, len(X)):
         slot = count[0] % window
-        for j in range(X.shape[1]):
+        for j in range(dim):
             points[slot, j] = min(max(X[i, j], -_LARGEST), _LARGEST)
         count[0] += 1
         for k in range(min(count[0], window)):
-            squares[slot, k] = squared_distance(points[slot], points[k])
+            if dim < _LONG:
+                squares[slot, k] = squared_distance(points[slot], points[k])
+            else:
+                squares[slot, k] = _long_squared_distance(points[slot], points[k], lanes)
             squares[k, slot] = squares[slot, k]
 
 
@@ -152,6 +180,8 @@ def weiszfeld(
 def combine(points: FloatArray, n: int, w: FloatArray, out: FloatArray) -> None:
     """Write sum w_i points[i] into `out`, relative to the heaviest point so that a common offset costs no digits.
 
+    Four points a pass: what it costs is to read and write.
+
     Parameters
     ----------
     points : float64[>= n, n_features]
@@ -165,14 +195,21 @@ def combine(points: FloatArray, n: int, w: FloatArray, out: FloatArray) -> None:
     for i in range(1, n):
         if w[i] > w[heaviest]:
             heaviest = i
+    base = points[heaviest]
+    out[:] = 0.0
+    whole = n - n % 4
+    for i in range(0, whole, 4):
+        w0, w1, w2, w3 = w[i], w[i + 1], w[i + 2], w[i + 3]
+        p0, p1, p2, p3 = points[i], points[i + 1], points[i + 2], points[i + 3]
+        for j in range(len(out)):
+            v = base[j]
+            out[j] += (w0 * (p0[j] - v) + w1 * (p1[j] - v)) + (w2 * (p2[j] - v) + w3 * (p3[j] - v))
+    for i in range(whole, n):
+        p0 = points[i]
+        for j in range(len(out)):
+            out[j] += w[i] * (p0[j] - base[j])
     for j in range(len(out)):
-        out[j] = 0.0
-    for i in range(n):
-        if w[i] > 0.0:
-            for j in range(len(out)):
-                out[j] += w[i] * (points[i, j] - points[heaviest, j])
-    for j in range(len(out)):
-        out[j] += points[heaviest, j]
+        out[j] += base[j]
 
 
 @kernel

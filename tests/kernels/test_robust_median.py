@@ -39,6 +39,33 @@ def test_the_ring_holds_the_last_rows_and_all_their_distances():
     assert np.allclose(squares, [[math.dist(a, b) ** 2 for b in points] for a in points])
 
 
+@pytest.mark.parametrize("dim", [511, 512, 575, 640])
+def test_long_rows_have_the_same_distances(dim):
+    P = np.random.default_rng(dim).normal(size=(5, dim))
+    points, squares, _ = ring(P, 3)
+    assert np.allclose(squares, [[math.dist(a, b) ** 2 for b in points] for a in points], rtol=1e-13, atol=0)
+    assert ring(P * 1e150, 3)[1].max() == 1e300
+
+
+@pytest.mark.parametrize("cut", [1, 3, 4, 9])
+def test_rows_that_leave_the_ring_again_are_as_if_taken_one_by_one(cut):
+    P = np.random.default_rng(3).normal(size=(23, 2))
+    points, squares, count = np.zeros((4, 2)), np.zeros((4, 4)), np.zeros(1, dtype=np.int64)
+    for start in range(0, 23, cut):
+        window_push(P[start : start + cut], points, squares, count)
+    for mine, whole in zip((points, squares, count), ring(P, 4), strict=True):
+        assert mine.tobytes() == whole.tobytes()
+
+
+@pytest.mark.parametrize("n", range(1, 10))
+def test_points_are_combined_at_every_remainder_of_four(n):
+    rng = np.random.default_rng(n)
+    points, w, y = rng.normal(size=(n, 5)), rng.random(n), np.empty(5)
+    w /= w.sum()
+    combine(points, n, w, y)
+    assert np.allclose(y, w @ points, rtol=0, atol=1e-14)
+
+
 @pytest.mark.parametrize("offset", [0.0, 1e7])
 def test_weights_are_a_convex_combination_with_a_proven_gap(offset):
     P = np.random.default_rng(1).normal(size=(12, 3)) + offset
