@@ -43,16 +43,16 @@ def assemble(job: Job) -> Parts:
         The input cannot be read.
     """
     broker = load_broker(KIND, job) if job.uses_broker else None
-    tracks = [_track(job, index) for index in range(len(job.learners))]
+    tracks = [make_track(job, index) for index in range(len(job.learners))]
     _require_scale_taken(job)
     checkpoint = job.checkpoint
     folder = job.checkpoint_dir
     return Parts(
         source=_source(job, broker),
-        vectoriser=_vectoriser(job),
+        vectoriser=make_vectoriser(job),
         tracks=tracks,
         sink=_sink(job, broker),
-        dead_letters=_dead_letters(job, broker),
+        dead_letters=make_dead_letters(job, broker),
         checkpoints=CheckpointFolder(folder, checkpoint.keep)
         if checkpoint is not None and folder is not None
         else None,
@@ -92,7 +92,8 @@ def meaning(job: Job) -> dict[str, str]:
     return {key: repr(value) for key, value in kept.items() if value is not None or key not in LATER_KEYS}
 
 
-def _track(job: Job, index: int) -> Track:
+def make_track(job: Job, index: int) -> Track:
+    """Return one learner of a job with its metrics."""
     section = job.learners[index]
     learner = _learner(job, section, f"learner[{index}]")
     delay = job.evaluate.delay
@@ -209,7 +210,8 @@ def _source(job: Job, broker: Broker | None) -> Source:
         raise BadJob(str(error).replace("source: ", "source.", 1)) from error
 
 
-def _vectoriser(job: Job) -> Vectoriser:
+def make_vectoriser(job: Job) -> Vectoriser:
+    """Return what turns the text columns of a job into numbers."""
     features = job.features
     return Vectoriser(encoding=features.encoding, max_categories=features.max_categories, n_buckets=features.n_buckets)
 
@@ -227,7 +229,8 @@ def _sink(job: Job, broker: Broker | None) -> PredictionSink | None:
     )
 
 
-def _dead_letters(job: Job, broker: Broker | None) -> DeadLetters:
+def make_dead_letters(job: Job, broker: Broker | None) -> DeadLetters:
+    """Return where the bad events of a job go."""
     stop_kinds = frozenset({"value"}) if job.features.on_bad_value == "stop" else frozenset[str]()
     return DeadLetters(
         job.dead_letter_path if job.bad_events.topic is None or broker is None else broker.letters(),

@@ -269,6 +269,40 @@ class MonitorSection(Section, frozen=True):
     stuck_s: Seconds = 60.0
 
 
+class EngineSection(Section, frozen=True):
+    """``[engine]``: learn the parts of the input apart from each other, on many cores or machines, and merge the models.
+
+    Attributes
+    ----------
+    kind : str
+        ``local``: processes of this machine; ``spark``: Apache Spark, whose executors must see the files by their paths.
+    workers : int
+        Of ``local``: how many processes; all cores by default. Never changes a result.
+    parts : int
+        How many parts of about equal size the input is cut into; they do change the result.
+    merge : str
+        ``median``: geometric median of the parts' estimates, right while parts with more than half of the rows are;
+        ``mean``: what one process would find, or the average by rows; ``trimmed``: the mean of those near the median.
+    trim : float
+        Of ``trimmed``: most of the rows that may be left out.
+    round : int
+        Parts of one round; behind each there is a checkpoint.
+    master : str
+        Of ``spark``: the master's URL; by default what the environment says.
+    options : table
+        Of ``spark``: its configuration.
+    """
+
+    kind: Literal["local", "spark"] = "local"
+    workers: Count | None = None
+    parts: Count = 16
+    merge: Literal["median", "mean", "trimmed"] = "median"
+    trim: Annotated[float, Meta(ge=0, le=0.5)] = 0.5
+    round: Count = 16
+    master: Text | None = None
+    options: dict[str, str] = {}
+
+
 class JobFile(Section, frozen=True):
     """The whole file.
 
@@ -291,5 +325,6 @@ class JobFile(Section, frozen=True):
     sink: SinkSection | None = None
     bad_events: BadEventsSection = BadEventsSection()
     monitor: MonitorSection | None = None
+    engine: EngineSection | None = None
     name: Text | None = None
     out: Text = "out"

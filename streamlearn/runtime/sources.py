@@ -13,7 +13,7 @@ from typing import Protocol
 
 from streamlearn.contracts import Batch, Position, Source
 from streamlearn.errors import BadParameter, SourceError
-from streamlearn.runtime.bytestream import FileStream, PipeStream
+from streamlearn.runtime.bytestream import ByteStream, FileStream, PipeStream
 from streamlearn.runtime.decode import Columns, Decoder, Refusal
 from streamlearn.runtime.decode_csv import CsvDecoder, check_header, split_record
 from streamlearn.runtime.decode_libsvm import LibsvmDecoder
@@ -188,6 +188,7 @@ def open_source(
     block_bytes: int = 1 << 20,
     max_record_bytes: int = 1 << 20,
     descriptor: int = 0,
+    end: int | None = None,
 ) -> Source:
     """Open a file source.
 
@@ -213,6 +214,8 @@ def open_source(
         A longer record is refused; memory stays bounded by both.
     descriptor : int
         Standard input's.
+    end : int or None
+        Of one plain file: the byte, or the row of a Parquet file, to stop before.
 
     Returns
     -------
@@ -241,12 +244,15 @@ def open_source(
     _check_follow(partitions, text or "", follow=follow, stdin=stdin)
     _check_csv_options(text or "", columns, delimiter, header)
     if text == "parquet":
-        return FileSource(partitions, _parquet_opener(columns))
+        return FileSource(partitions, _parquet_opener(columns, end))
     limits = Limits(block_bytes, max_record_bytes)
     start_of = _starts(text or "", columns, delimiter or ",", header, max_record_bytes)
 
     def open_reader(partition: str, actual: str, position: Position) -> Reader:
-        stream = FollowStream(partition, actual) if follow else PipeStream(descriptor) if stdin else FileStream(actual)
+        if follow:
+            stream: ByteStream = FollowStream(partition, actual)
+        else:
+            stream = PipeStream(descriptor) if stdin else FileStream(actual, end)
         return RecordReader(partition, stream, start_of(partition), limits, position)
 
     # Wrong declarations of a kind that has no header are told before anything is read.
@@ -297,11 +303,11 @@ def _check_csv_options(kind: str, columns: Columns, delimiter: str | None, heade
         raise BadParameter("source: names must be given for a CSV file without a header, got None")
 
 
-def _parquet_opener(columns: Columns) -> Callable[[str, str, Position], Reader]:
+def _parquet_opener(columns: Columns, end: int | None) -> Callable[[str, str, Position], Reader]:
     def open_reader(partition: str, path: str, position: Position) -> Reader:
         from streamlearn.runtime.parquet import ParquetReader  # noqa: PLC0415 - polars is slow to import
 
-        return ParquetReader(partition, path, columns, position)
+        return ParquetReader(partition, path, columns, position, end)
 
     return open_reader
 
