@@ -15,11 +15,13 @@ from typing import Any
 
 from streamlearn.errors import BadJob
 from streamlearn.runtime.broker_keys import KIND, check_broker_keys
+from streamlearn.runtime.engine_rules import check_engine
 from streamlearn.runtime.overrides import apply_overrides
 from streamlearn.runtime.schema import convert_tables
 from streamlearn.runtime.sections import (
     BadEventsSection,
     CheckpointSection,
+    EngineSection,
     EvaluateSection,
     FeaturesSection,
     JobFile,
@@ -78,6 +80,7 @@ class Job:
     sink: SinkSection | None = None
     bad_events: BadEventsSection = field(default_factory=BadEventsSection)
     monitor: MonitorSection | None = None
+    engine: EngineSection | None = None
     out: str = "out"
 
     def resolve(self, path: str) -> Path:
@@ -172,6 +175,7 @@ def check_job(tables: dict[str, Any], *, folder: Path, name: str) -> Job:
     _check_features(spec)
     _check_evaluate(spec.evaluate)
     _check_sink(spec.sink)
+    check_engine(spec)
     return Job(
         name=spec.name or name,
         folder=folder,
@@ -184,6 +188,7 @@ def check_job(tables: dict[str, Any], *, folder: Path, name: str) -> Job:
         sink=spec.sink,
         bad_events=spec.bad_events,
         monitor=spec.monitor,
+        engine=spec.engine,
         out=spec.out,
     )
 
