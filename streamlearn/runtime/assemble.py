@@ -187,13 +187,7 @@ def _metrics(job: Job) -> list[BaseMetric]:
 def _source(job: Job, broker: Broker | None) -> Source:
     source = job.source
     try:
-        columns = Columns(
-            label=job.features.label,
-            exclude=frozenset(job.features.exclude),
-            categorical=frozenset(job.features.categorical),
-            key=job.labels.key,
-            names=source.names,
-        )
+        columns = make_columns(job)
         if source.kind == KIND and broker is not None:
             return broker.source(source, columns)
         return open_source(
@@ -208,6 +202,17 @@ def _source(job: Job, broker: Broker | None) -> Source:
     except BadParameter as error:
         # "source: delimiter must be ..." begins with the path of the key but for the dot.
         raise BadJob(str(error).replace("source: ", "source.", 1)) from error
+
+
+def make_columns(job: Job) -> Columns:
+    """Return what a job says about the columns of its source."""
+    return Columns(
+        label=job.features.label,
+        exclude=frozenset(job.features.exclude),
+        categorical=frozenset(job.features.categorical),
+        key=job.labels.key,
+        names=job.source.names,
+    )
 
 
 def make_vectoriser(job: Job) -> Vectoriser:

@@ -231,7 +231,7 @@ class Loop:
         began = time.monotonic()
         names, values = self.parts.vectoriser.columns(batch)
         learned, screened = learn_together(self.parts.tracks, names, values, batch.labels)
-        self.parts.dead_letters.take(_bad_events(batch, screened))
+        self.parts.dead_letters.take(bad_events(batch, screened))
         for track, one in zip(self.parts.tracks, learned, strict=False):
             track.measure(one)
         if learned and self.parts.sink is not None:
@@ -342,7 +342,7 @@ class Loop:
             self.parts.checkpoints.unlock()
 
 
-def _bad_events(batch: Batch, screened: Screened) -> list[Rejected]:
+def bad_events(batch: Batch, screened: Screened) -> list[Rejected]:
     """Return the events that could not be decoded and those that a learner refused, in the order of the input."""
     refused = []
     for row, (kind, reason) in screened.refused.items():
