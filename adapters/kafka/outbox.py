@@ -1,0 +1,176 @@
+"""Everything that a job writes to topics: one transaction between two checkpoints.
+
+The producer's transactional id belongs to the job's name, so a second instance of the same job shuts the first one out.
+Together with the outputs each transaction writes two positions: how far the source has come, for its group, and the
+number of events of the checkpoint, for a group of its own. The latter says at the next start which of the kept
+checkpoints belongs to the outputs that others can see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from streamlearn.contracts import Position
+from streamlearn.errors import SinkError, SourceError
+from streamlearn.runtime.brokers import Rewind
+
+from .client import REQUEST_S, Cluster, Contact, error_of, log, trying
+from .options import Options, connection, resolved
+
+if TYPE_CHECKING:
+    from .source import KafkaSource
+
+INIT_S = 30.0
+FLUSH_S = 5.0
+TRANSACTION_MS = 60_000
+LEAST_TRANSACTION_MS = 30_000
+"""A transaction that is open for longer is aborted by the broker; a checkpoint must come before."""
+
+
+class Outbox:
+    """The transactional producer of a job.
+
+    Parameters
+    ----------
+    transactional_id : str
+        Unless the options name one.
+    options : dict
+        Of the client, secrets as names of variables.
+    every_s : float
+        Seconds between two checkpoints, which the transaction must outlast.
+    contact : Contact
+    """
+
+    def __init__(self, transactional_id: str, options: Options, every_s: float, contact: Contact) -> None:
+        timeout_ms = max(LEAST_TRANSACTION_MS, TRANSACTION_MS, int(3000 * every_s))
+        defaults = {"transactional.id": transactional_id, "transaction.timeout.ms": timeout_ms, "linger.ms": 20}
+        settings = {**defaults, **options}
+        self.id = str(settings["transactional.id"])
+        self._producer = Producer({**resolved(settings), "logger": log})
+        # This consumer never reads: it stands for the group in which the number of the checkpoint is kept.
+        self._marker = Consumer({**resolved(connection(options)), "group.id": f"{self.id}.checkpoint", "logger": log})
+        self._cluster = Cluster(options)
+        self._contact = contact
+        self._topics: list[str] = []
+        self._source: KafkaSource | None = None
+        self._failed: KafkaError | None = None
+        self._is_open = self._closed = False
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics that are written to."""
+        return tuple(self._topics)
+
+    def write_to(self, topic: str) -> None:
+        """Declare a topic."""
+        self._topics.append(topic)
+
+    def follow(self, source: KafkaSource) -> None:
+        """Commit the positions of this source together with the outputs."""
+        self._source = source
+
+    # -- the contract of a transaction ---------------------------------------------------------------------------------
+    def begin(self) -> int | None:
+        """Shut out earlier instances and return the number of events of the last committed checkpoint."""
+        try:
+            trying(self._contact, "sink.kafka", lambda: self._cluster.describe(self.topics))
+            trying(self._contact, "sink.kafka", lambda: self._producer.init_transactions(INIT_S))
+            (found,) = trying(
+                self._contact, "sink.kafka", lambda: self._marker.committed([self._mark(0)], timeout=REQUEST_S)
+            )
+        except SourceError as error:
+            raise SinkError(str(error).replace("source.topics", "sink.predictions or bad_events.topic")) from error
+        return int(found.offset) if found.offset >= 0 else None
+
+    def commit(self, events: int, positions: Sequence[Position]) -> None:
+        """Make everything visible, with the positions and the number of the checkpoint."""
+        self._open()
+        self.flush()
+        if self._source is not None:
+            offsets, group = self._source.offsets(positions), self._source.consumer.consumer_group_metadata()
+            if offsets:
+                self._try(lambda: self._producer.send_offsets_to_transaction(offsets, group, REQUEST_S))
+        mark, marker = [self._mark(events)], self._marker.consumer_group_metadata()
+        self._try(lambda: self._producer.send_offsets_to_transaction(mark, marker, REQUEST_S))
+        self._try(lambda: self._producer.commit_transaction(REQUEST_S))
+        self._is_open = False
+
+    def close(self) -> None:
+        """Abort what was not committed; may be called twice."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._is_open:
+            try:
+                self._producer.abort_transaction(FLUSH_S)
+            except KafkaException as exception:  # the next start aborts it, or the broker after a while
+                log.info("a transaction was left open: %s", error_of(exception).str())
+        self._marker.close()
+
+    # -- for the sinks -------------------------------------------------------------------------------------------------
+    def send(
+        self, topic: str, values: Sequence[bytes], headers: Sequence[list[tuple[str, bytes]]] | None = None
+    ) -> None:
+        """Hand over messages of one partition's events, in their order."""
+        self._open()
+        for index, value in enumerate(values):
+            extra: dict[str, Any] = {} if headers is None else {"headers": headers[index]}
+            while not self._queued(topic, value, extra):
+                self._producer.poll(0.1)  # the client's queue is full: let it send
+        self._producer.poll(0)
+        self._raise_failed()
+
+    def _queued(self, topic: str, value: bytes, extra: dict[str, Any]) -> bool:
+        try:
+            self._producer.produce(topic, value, on_delivery=self._delivered, **extra)
+        except BufferError:
+            return False
+        return True
+
+    def flush(self) -> None:
+        """Return when the brokers have everything."""
+        while self._producer.flush(FLUSH_S):
+            self._raise_failed()
+            self._contact.failed("messages wait to be sent")
+        self._raise_failed()
+
+    def _open(self) -> None:
+        if not self._is_open:
+            self._producer.begin_transaction()
+            self._is_open = True
+
+    def _delivered(self, error: KafkaError | None, _message: Message) -> None:
+        if error is not None and self._failed is None:
+            self._failed = error
+
+    def _raise_failed(self) -> None:
+        if self._failed is not None:
+            self._try(lambda: self._raise(self._failed))
+
+    @staticmethod
+    def _raise(error: KafkaError | None) -> None:
+        if error is not None and (error.fatal() or error.code() in _HOPELESS):
+            raise KafkaException(error)
+        raise Rewind(f"a message could not be written: {error.str() if error is not None else ''}")
+
+    def _try(self, call: Callable[[], object]) -> None:
+        try:
+            trying(self._contact, "sink.kafka", call)
+        except SourceError as error:
+            raise SinkError(str(error)) from error
+
+    def _mark(self, events: int) -> TopicPartition:
+        return TopicPartition(self._topics[0], 0, events)
+
+
+_HOPELESS = {
+    KafkaError.MSG_SIZE_TOO_LARGE,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.INVALID_RECORD,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_TOPIC,
+}
+"""What would be refused again."""

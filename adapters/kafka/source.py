@@ -1,0 +1,400 @@
+"""Topics as a source: every event once, from exactly where the checkpoint left each partition."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from streamlearn.contracts import Batch, IntArray, Position, Rejected
+from streamlearn.errors import SourceError
+from streamlearn.runtime.records import empty_batch
+from streamlearn.runtime.runs import Run
+
+from .client import (
+    REQUEST_S,
+    Cluster,
+    Contact,
+    Event,
+    Topics,
+    error_of,
+    is_unknown_topic,
+    log,
+    name_of,
+    trying,
+    watermarks,
+)
+from .fetcher import Fetcher, Shelf
+from .members import Members
+from .options import Options, resolved
+from .order import Arrival, Recorded, RoundRobin
+from .partitions import Partition
+from .payloads import Payload, Piece
+
+BUFFER_BYTES = 32 << 20
+QUEUE_KBYTES = 16 << 10
+"""What the client may hold beside our buffer: the memory of a paused job."""
+REFRESH = "topic.metadata.refresh.interval.ms"
+REFRESH_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a source is asked to do.
+
+    Attributes
+    ----------
+    topics : tuple of str
+    group : str
+    options : dict
+        Of the client, secrets as names of variables.
+    start : str
+        ``earliest``, ``latest`` or a time.
+    until_end : bool
+    round_robin : bool
+    in_group : bool
+        Whether partitions are shared with other members.
+    out_of_range : str
+        ``stop``, ``earliest`` or ``latest``.
+    buffer_bytes : int
+    commits : bool
+        Whether the source tells the group how far it has come, or else a transaction does.
+    """
+
+    topics: tuple[str, ...]
+    group: str
+    options: Options
+    start: str = "earliest"
+    until_end: bool = False
+    round_robin: bool = False
+    in_group: bool = False
+    out_of_range: str = "stop"
+    buffer_bytes: int = BUFFER_BYTES
+    commits: bool = True
+
+
+class KafkaSource:
+    """A source of topics.
+
+    Parameters
+    ----------
+    reading : Reading
+    payload : Payload
+    contact : Contact
+    """
+
+    def __init__(self, reading: Reading, payload: Payload, contact: Contact) -> None:
+        self._reading, self._payload, self._contact = reading, payload, contact
+        self._shelf = Shelf(RoundRobin() if reading.round_robin else Arrival(), reading.buffer_bytes)
+        self._cluster = Cluster(reading.options)
+        options = {"queued.max.messages.kbytes": QUEUE_KBYTES, REFRESH: REFRESH_MS, **reading.options}
+        own = {"group.id": reading.group, "enable.auto.commit": False, "auto.offset.reset": "error"}
+        self.consumer = Consumer({**resolved(options), **own, "enable.partition.eof": True, "logger": log})
+        self._fetcher = Fetcher(
+            self.consumer, self._shelf, self._take_error, self._refresh, float(options[REFRESH]) / 1000
+        )
+        self._members = Members(self._shelf, self.consumer, self._partition_at_group, options)
+        self._topics = Topics({}, {})
+        self._known: dict[str, Position] = {}
+        self._pieces: Iterator[Piece] = iter(())
+        self._piece_of: tuple[Partition, list[Event], int] | None = None
+        self._closed = False
+
+    # -- the contract of a source --------------------------------------------------------------------------------------
+    def replay(self, runs: Sequence[Run]) -> None:
+        """Hand out these stretches first, in this order; not in a group, where a partition may be elsewhere now."""
+        if not self._reading.in_group:
+            self._shelf.order = Recorded(runs, self._shelf.order)
+
+    def seek(self, positions: Sequence[Position]) -> None:
+        """Go to the saved positions and begin to fetch.
+
+        Raises
+        ------
+        SourceError
+            A topic is another one than the checkpoint has read, or its next event is not there.
+        """
+        self._known = {position.partition: position for position in positions}
+        self._topics = trying(self._contact, "source.topics", lambda: self._cluster.describe(self._reading.topics))
+        self._check_topics(self._topics)
+        if self._reading.in_group:
+            self._members.subscribe(self._reading.topics, lambda: self._fetcher.stopping)
+        else:
+            self._assign([self._partition(topic, number) for topic, number in self._topics.partitions])
+        self._fetcher.start()
+
+    def poll(self, max_events: int, timeout_s: float) -> Batch | None:
+        """Return up to `max_events` events of one partition; an empty batch when none came in time; None at the end."""
+        batch = self._next_piece()
+        if batch is not None:
+            return batch
+        shelf, deadline_s = self._shelf, time.monotonic() + timeout_s
+        with shelf.changed:
+            while True:
+                if shelf.error is not None:
+                    raise shelf.error
+                taken = None if self._members.waiting else shelf.take(max_events)
+                if taken is not None:
+                    shelf.changed.notify_all()
+                    break
+                if shelf.moved or self._members.waiting:
+                    return empty_batch(self._moved())
+                if self._is_at_end():
+                    return None
+                remaining_s = deadline_s - time.monotonic()
+                if remaining_s <= 0 or not shelf.changed.wait(remaining_s):
+                    return empty_batch(())
+        partition, messages = taken
+        values = [message.value() for message in messages]
+        self._pieces = self._payload.pieces(partition.name, values)
+        self._piece_of = (partition, messages, 0)
+        return self._next_piece()
+
+    def commit(self, positions: Sequence[Position]) -> None:
+        """Tell the group how far a durable checkpoint has come, and let go of partitions that are to go elsewhere."""
+        if self._reading.commits:
+            try:
+                self.consumer.commit(offsets=self.offsets(positions), asynchronous=True)
+            except KafkaException as exception:  # the checkpoint is the truth; the group only tells others
+                log.warning("the group was not told the positions: %s", error_of(exception).str())
+        if self.urgent:
+            self._members.saved(positions)
+
+    @property
+    def urgent(self) -> bool:
+        """Whether partitions wait for a checkpoint to be given up."""
+        return self._members.waiting and self._piece_of is None
+
+    def close(self) -> None:
+        """End the thread and leave the group; may be called twice."""
+        if not self._closed:
+            self._closed = True
+            self._fetcher.stop()
+            self.consumer.close()
+
+    # -- for others ----------------------------------------------------------------------------------------------------
+    def offsets(self, positions: Sequence[Position]) -> list[TopicPartition]:
+        """Return the positions of the partitions that are ours, as the group wants them."""
+        with self._shelf.changed:
+            ours = {name: (part.topic, part.number) for name, part in self._shelf.partitions.items()}
+        return [TopicPartition(*ours[at.partition], at.offset) for at in positions if at.partition in ours]
+
+    def lag(self) -> dict[str, int]:
+        """Return how many offsets each partition is behind its newest known end."""
+        with self._shelf.changed:
+            return {part.name: max(0, part.high - part.offset) for part in self._shelf.partitions.values()}
+
+    def jumps(self) -> dict[str, tuple[int, int]]:
+        """Return how often each partition went on elsewhere because its events were gone, and over how many offsets."""
+        with self._shelf.changed:
+            return {part.name: (part.jumps, part.skipped) for part in self._shelf.partitions.values() if part.jumps}
+
+    @property
+    def trouble(self) -> str:
+        """What keeps the job from the brokers now; empty while all is well."""
+        return self._contact.lost
+
+    # -- batches -------------------------------------------------------------------------------------------------------
+    def _next_piece(self) -> Batch | None:
+        if self._piece_of is None:
+            return None
+        partition, messages, begin = self._piece_of
+        piece = next(self._pieces, None)
+        if piece is None:
+            self._piece_of = None
+            return None
+        self._piece_of = (partition, messages, piece.stop)
+        return self._batch(partition, messages, begin, piece)
+
+    def _batch(self, partition: Partition, messages: list[Event], begin: int, piece: Piece) -> Batch:
+        offsets: IntArray = np.fromiter((message.offset() for message in messages), np.int64, len(messages))
+        with self._shelf.changed:
+            partition.record += piece.stop - begin
+            behind = offsets[piece.stop] if piece.stop < len(messages) else offsets[-1] + 1
+            partition.offset = int(behind)
+            if piece.stop == len(messages) and not partition.messages:
+                partition.offset = max(partition.offset, partition.fetched)
+            position = partition.position()
+            moved = self._moved(but=partition.name)
+        name, rows = partition.name, piece.rows
+
+        def origin(row: int) -> tuple[int, bytes]:
+            index = int(rows[row])
+            return int(offsets[index]), messages[index].value() or b""
+
+        rejected = tuple(
+            Rejected(
+                name,
+                int(offsets[index]),
+                int(offsets[index]),
+                kind,
+                f"{name}, offset {offsets[index]}: {reason}",
+                messages[index].value() or b"",
+            )
+            for index, kind, reason in piece.refused
+        )
+        return Batch(
+            names=piece.names,
+            values=piece.values,
+            labels=piece.labels,
+            records=offsets[rows],
+            positions=(*moved, position),
+            text=piece.text,
+            keys=piece.keys,
+            rejected=rejected,
+            partition=name,
+            origin=origin,
+        )
+
+    def _moved(self, but: str = "") -> tuple[Position, ...]:
+        """Return the positions that changed without an event."""
+        shelf = self._shelf
+        found = tuple(shelf.partitions[name].position() for name in sorted(shelf.moved) if name != but)
+        shelf.moved.clear()
+        return found
+
+    def _is_at_end(self) -> bool:
+        parts = self._shelf.partitions.values()
+        return self._reading.until_end and all(part.done and not part.messages for part in parts)
+
+    # -- partitions ----------------------------------------------------------------------------------------------------
+    def _partition(self, topic: str, number: int, *, late: bool = False) -> Partition:
+        """Return a partition where the checkpoint left it, or where a new one begins; `late`: it came with time."""
+        known = self._known.get(name_of(topic, number))
+        fingerprint = self._topics.fingerprints[topic]
+        low, high = self._watermarks(topic, number)
+        if known is None:
+            offset = low if late else self._first(topic, number, low, high)
+            partition = Partition(topic, number, fingerprint, offset)
+        else:
+            partition = Partition.at(topic, number, fingerprint, known)
+            self._check_range(partition, low, high)
+        return self._bounded(partition, high)
+
+    def _partition_at_group(self, topic: str, number: int) -> Partition:
+        """Return a partition where the group has come to: another member may have had it since."""
+        place = TopicPartition(topic, number)
+        (found,) = trying(self._contact, "source.group", lambda: self.consumer.committed([place], timeout=REQUEST_S))
+        low, high = self._watermarks(topic, number)
+        offset = found.offset if found.offset >= 0 else self._first(topic, number, low, high)
+        known = self._known.get(name_of(topic, number), Position(name_of(topic, number)))
+        partition = Partition.at(topic, number, self._topics.fingerprints[topic], known)
+        partition.offset = partition.fetched = offset
+        self._check_range(partition, low, high)
+        return self._bounded(partition, high)
+
+    def _watermarks(self, topic: str, number: int) -> tuple[int, int]:
+        return trying(self._contact, name_of(topic, number), lambda: watermarks(self.consumer, topic, number))
+
+    def _bounded(self, partition: Partition, high: int) -> Partition:
+        partition.high = high
+        if self._reading.until_end:
+            partition.stop = high
+            partition.done = partition.offset >= high
+        return partition
+
+    def _first(self, topic: str, number: int, low: int, high: int) -> int:
+        start = self._reading.start
+        if start in {"earliest", "latest"}:
+            return low if start == "earliest" else high
+        at_ms = int(datetime.fromisoformat(start).timestamp() * 1000)
+        asked = [TopicPartition(topic, number, at_ms)]
+        (found,) = trying(self._contact, "source.start", lambda: self.consumer.offsets_for_times(asked, REQUEST_S))
+        return int(found.offset) if found.offset >= 0 else high
+
+    def _check_range(self, partition: Partition, low: int, high: int) -> None:
+        """Go on elsewhere, or stop, where the next event is not there."""
+        if low <= partition.offset <= high:
+            return
+        policy = self._reading.out_of_range
+        if policy == "stop":
+            raise SourceError(
+                f"{partition.name}: must still have the next event, at offset {partition.offset}, got offsets {low} to "
+                f"{high}; events are lost: source.out_of_range = 'earliest' or 'latest' goes on behind them"
+            )
+        offset = low if policy == "earliest" else high
+        log.warning("%s: going on at offset %d, as %d is not there", partition.name, offset, partition.offset)
+        partition.jumps += 1
+        partition.skipped += max(0, offset - partition.fetched)
+        partition.fetched = offset
+        if not partition.messages:
+            partition.offset = offset
+
+    def _assign(self, partitions: list[Partition]) -> None:
+        with self._shelf.changed:
+            for partition in partitions:
+                if isinstance(self._shelf.order, RoundRobin) and partition.record == 0:
+                    RoundRobin.join(partition, self._shelf.partitions.values())
+                self._shelf.add(partition)
+            self._shelf.changed.notify_all()
+        places = [TopicPartition(part.topic, part.number, part.fetched) for part in partitions]
+        self.consumer.incremental_assign(places)
+
+    # -- what the thread finds -----------------------------------------------------------------------------------------
+    def _check_topics(self, found: Topics) -> None:
+        """Refuse a topic of the same name that is not the one that was read."""
+        for name, known in self._known.items():
+            topic, _, _ = name.rpartition("/")
+            present = found.fingerprints.get(topic, "")
+            if known.fingerprint not in {"", present}:
+                raise SourceError(
+                    f"{topic}: must be the topic that the checkpoint has read ({known.fingerprint}), got another one "
+                    f"of that name ({present}): it was deleted and made anew, or the cluster is another"
+                )
+
+    def _refresh(self) -> None:
+        """Look at the cluster: that it answers, that topics are the same, and for partitions that were added."""
+        try:
+            found = self._cluster.describe(self._reading.topics)
+        except KafkaException as exception:
+            self._contact.failed(error_of(exception).str())
+            return
+        self._contact.heard()
+        if found.fingerprints != self._topics.fingerprints:
+            changed = [name for name, id_ in found.fingerprints.items() if self._topics.fingerprints[name] != id_]
+            raise SourceError(f"{changed[0]}: must stay the same topic, got one that was deleted and made anew")
+        added = [place for place in found.partitions if place[1] >= self._topics.counts[place[0]]]
+        self._topics = found
+        if added and not self._reading.in_group:
+            log.info("new partitions: %s", ", ".join(name_of(*place) for place in added))
+            self._assign([self._partition(topic, number, late=True) for topic, number in added])
+
+    def _take_error(self, error: KafkaError, message: Event) -> None:
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:
+            self._jump(message)
+        elif error.fatal():
+            raise SourceError(f"source: must be allowed to read, got a fatal error: {error.str()}")
+        elif is_unknown_topic(error):
+            self._refresh()
+        elif error.code() in {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED}:
+            raise SourceError(f"source: must be allowed to read the topics as the group, got: {error.str()}")
+        else:
+            log.warning("%s", error.str())
+
+    def _jump(self, message: Event) -> None:
+        """Stop, or go on elsewhere, as the broker does not have the next event."""
+        partition = self._shelf.find(message)
+        if partition is None:
+            return
+        self._refresh()  # another topic of the same name has other offsets: that is the better message
+        low, high = self._watermarks(partition.topic, partition.number)
+        with self._shelf.changed:
+            at = partition.fetched
+            if low <= at <= high:  # it was there by the time we looked
+                place = TopicPartition(partition.topic, partition.number, at)
+            else:
+                self._check_range(_as_fetched(partition), low, high)
+                place = TopicPartition(partition.topic, partition.number, partition.fetched)
+                self._shelf.moved.add(partition.name)
+        self.consumer.seek(place)
+
+
+def _as_fetched(partition: Partition) -> Partition:
+    """Let an empty partition stand where it was fetched to, so that a range check speaks of that."""
+    if not partition.messages:
+        partition.offset = partition.fetched
+    return partition
