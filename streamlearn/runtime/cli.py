@@ -43,6 +43,7 @@ def run(
     /,
     *,
     set_: Annotated[Many | None, Parameter(name="--set")] = None,
+    workers: int | None = None,
     fresh: Flag = False,
     json: Flag = False,
     log: Literal["text", "json"] = "text",
@@ -57,6 +58,8 @@ def run(
         The job file (TOML).
     set_
         Change a key of the job file: section.key=value. May be given several times.
+    workers
+        Learn parts of the input in so many processes and merge the models: engine.workers. For file sources.
     fresh
         Start anew and replace what an earlier run left.
     json
@@ -70,7 +73,8 @@ def run(
         from streamlearn.runtime.progress import log_json  # noqa: PLC0415
 
         log_json()
-    return _run(read_job(job, set_ or (), os.environ), fresh=fresh, as_json=json, log=log)
+    sets = [*(set_ or ()), *([] if workers is None else [f"engine.workers={workers}"])]
+    return _run(read_job(job, sets, os.environ), fresh=fresh, as_json=json, log=log)
 
 
 @app.command

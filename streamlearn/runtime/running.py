@@ -69,6 +69,8 @@ def run_job(job: Job, stop: Stop, progress: Progress, *, fresh: bool = False) ->
     fresh : bool
         Replace what an earlier run left, instead of going on with it.
     """
+    if job.engine is not None:
+        return _run_parts(job, stop, progress, fresh=fresh)
     parts = assemble(job)
     warm_up(parts.tracks, progress.display.say)
     began = time.perf_counter()
@@ -90,6 +92,17 @@ def run_job(job: Job, stop: Stop, progress: Progress, *, fresh: bool = False) ->
     }
     report = make_report(job.name, tracks, events=loop.events, dead_letters=loop.parts.dead_letters, timing=timing)
     return _finish(job, tracks, report, loop.events)
+
+
+def _run_parts(job: Job, stop: Stop, progress: Progress, *, fresh: bool) -> Outcome:
+    # Only jobs that are cut into parts need what merges them.
+    from streamlearn.runtime.engine import run_parts  # noqa: PLC0415
+
+    done = run_parts(job, stop, progress.display.say, fresh=fresh)
+    if isinstance(done, int):
+        return Outcome(ended=False, events=done)
+    tracks, report = done
+    return _finish(job, tracks, report, int(report["events"]))
 
 
 def _run_through(

@@ -240,7 +240,7 @@ def open_source(
     for name, size in (("block_bytes", block_bytes), ("max_record_bytes", max_record_bytes)):
         if not 1 <= size < 1 << 30:
             raise BadParameter(f"source: {name} must be in [1, 2**30), got {size}")
-    partitions = [STDIN] if stdin else _paths(path)
+    partitions = [STDIN] if stdin else find_files(path)
     _check_follow(partitions, text or "", follow=follow, stdin=stdin)
     _check_csv_options(text or "", columns, delimiter, header)
     if text == "parquet":
@@ -261,7 +261,8 @@ def open_source(
     return FileSource(partitions, open_reader, follow=follow)
 
 
-def _paths(path: str | Path | Sequence[str | Path] | None) -> list[str]:
+def find_files(path: str | Path | Sequence[str | Path] | None) -> list[str]:
+    """Return the files of paths and patterns, in the order in which they are read."""
     if path is None:
         raise BadParameter("source: path must be given, got None")
     found: list[str] = []
