@@ -16,7 +16,7 @@ from streamlearn.evaluation.pairs import PairCounts, StreamPairs
 from streamlearn.evaluation.reject import reject_auc_bounds, reject_rate_bounds, threshold
 from streamlearn.evaluation.scores import DEFAULT_EXACT_EVENTS
 
-_BUFFER = 1024
+BLOCK = 1024
 """Pairs go to the kernels in blocks of this many: one by one the call would cost more than the counting."""
 
 
@@ -72,7 +72,7 @@ class RejectAUC(metrics.base.BinaryMetric):
             return
         self._codes.append(code)
         self._scores.append(score)
-        if len(self._codes) == _BUFFER:
+        if len(self._codes) == BLOCK:
             self._flush()
 
     def revert(self, y_true: Any, y_pred: Any, w: float = 1.0) -> None:
