@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import entry_points
 from typing import Any, cast
 
@@ -20,11 +21,16 @@ from streamlearn.runtime.checkpoint import CheckpointFolder
 from streamlearn.runtime.dead_letters import DeadLetters
 from streamlearn.runtime.drift import Clones, DriftRules
 from streamlearn.runtime.job import Job, LearnerSection
+from streamlearn.runtime.label_rules import DEFAULT_TURN, patience_of
+from streamlearn.runtime.labels import LateLabels
 from streamlearn.runtime.lead import Lead
 from streamlearn.runtime.loop import Parts
+from streamlearn.runtime.sections import SourceSection
 from streamlearn.runtime.sinks import PredictionSink, open_sink, sink_columns
 from streamlearn.runtime.sources import Columns, open_source
 from streamlearn.runtime.tracks import Track
+from streamlearn.runtime.turns import Turns
+from streamlearn.runtime.waiting import WaitingTable
 
 LATER_KEYS = frozenset({"source.topics", "source.payload", "source.order", "bad_events.topic"})
 
@@ -47,9 +53,10 @@ def assemble(job: Job) -> Parts:
     _require_scale_taken(job)
     checkpoint = job.checkpoint
     folder = job.checkpoint_dir
+    vectoriser = make_vectoriser(job)
     return Parts(
-        source=_source(job, broker),
-        vectoriser=make_vectoriser(job),
+        source=_sources(job, broker),
+        vectoriser=vectoriser,
         tracks=tracks,
         sink=_sink(job, broker),
         dead_letters=make_dead_letters(job, broker),
@@ -61,6 +68,7 @@ def assemble(job: Job) -> Parts:
         every=checkpoint.every if checkpoint is not None else None,
         every_s=checkpoint.every_s if checkpoint is not None else float("inf"),
         transaction=broker.transaction() if broker is not None else None,
+        late=_late_labels(job, tracks, vectoriser),
         lead=Lead([section.title for section in job.learners], folder),
     )
 
@@ -79,7 +87,8 @@ def meaning(job: Job) -> dict[str, str]:
         **{f"features.{key}": getattr(features, key) for key in ("encoding", "max_categories", "n_buckets")},
         **{f"evaluate.{key}": getattr(job.evaluate, key) for key in ("metrics", "window", "delay", "curve")},
         **{f"evaluate.{key}": getattr(job.evaluate, key) for key in ("drift", "on_drift", "drift_memory")},
-        "labels.key": job.labels.key,
+        **{f"labels.{key}": getattr(job.labels, key) for key in ("key", "timeout", "capacity", "time", "turn")},
+        "labels.source": None if job.labels.source is None else (job.labels.source.kind, job.labels.source.path),
         "sink.predictions": job.sink.predictions if job.sink is not None else None,
         "sink.format": job.sink_format if job.sink is not None else None,
         "bad_events.path": job.bad_events.path,
@@ -184,15 +193,37 @@ def _metrics(job: Job) -> list[BaseMetric]:
     return metrics
 
 
-def _source(job: Job, broker: Broker | None) -> Source:
-    source = job.source
+def _late_labels(job: Job, tracks: list[Track], vectoriser: Vectoriser) -> LateLabels | None:
+    if job.labels.source is None:
+        return None
+    for section, track in zip(job.learners, tracks, strict=True):
+        if not hasattr(track.learner, "test_then_learn_late"):
+            raise BadJob(f"labels.source: must be absent, as {section.name} cannot learn late labels")
+    patience, folder = patience_of(job.labels), job.checkpoint_dir
+    path = None if folder is None else folder / "waiting.sqlite"
+    keep = job.checkpoint.keep if job.checkpoint is not None else 1
+    table = WaitingTable(path, keep=keep, remember=patience.capacity)
+    return LateLabels(tracks, vectoriser, table, patience)
+
+
+def _sources(job: Job, broker: Broker | None) -> Source:
+    labels = job.labels
+    if labels.source is None:
+        return _source(job, broker, job.source, make_columns(job), "source")
+    label, key, exclude = job.features.label, labels.key, frozenset(labels.source.exclude)
+    told = Columns(label=label, exclude=exclude, key=key, names=labels.source.names)
+    events = _source(job, broker, job.source, replace(make_columns(job), label=None), "source")
+    late = _source(job, broker, labels.source, told, "labels.source")
+    return Turns(events, late, turn=labels.turn or DEFAULT_TURN, time=labels.time)
+
+
+def _source(job: Job, broker: Broker | None, source: SourceSection, columns: Columns, place: str) -> Source:
     try:
-        columns = make_columns(job)
         if source.kind == KIND and broker is not None:
             return broker.source(source, columns)
         return open_source(
             source.kind,
-            job.source_paths or None,
+            job.paths_of(source) or None,
             columns,
             format=source.format,
             follow=source.follow,
@@ -201,7 +232,7 @@ def _source(job: Job, broker: Broker | None) -> Source:
         )
     except BadParameter as error:
         # "source: delimiter must be ..." begins with the path of the key but for the dot.
-        raise BadJob(str(error).replace("source: ", "source.", 1)) from error
+        raise BadJob(str(error).replace("source: ", f"{place}.", 1)) from error
 
 
 def make_columns(job: Job) -> Columns:

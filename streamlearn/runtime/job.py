@@ -16,6 +16,7 @@ from typing import Any
 from streamlearn.errors import BadJob
 from streamlearn.runtime.broker_keys import KIND, check_broker_keys
 from streamlearn.runtime.engine_rules import check_engine
+from streamlearn.runtime.label_rules import check_labels
 from streamlearn.runtime.overrides import apply_overrides
 from streamlearn.runtime.schema import convert_tables
 from streamlearn.runtime.sections import (
@@ -98,7 +99,11 @@ class Job:
     @property
     def source_paths(self) -> list[str]:
         """The input paths or patterns, absolute; empty for ``stdin``."""
-        path = self.source.path
+        return self.paths_of(self.source)
+
+    def paths_of(self, source: SourceSection) -> list[str]:
+        """Return the input paths or patterns of a source, absolute; empty for ``stdin``."""
+        path = source.path
         texts = [] if path is None else [path] if isinstance(path, str) else list(path)
         return [str(self.resolve(text)) for text in texts]
 
@@ -106,7 +111,9 @@ class Job:
     def uses_broker(self) -> bool:
         """Whether the job reads topics or writes to some."""
         to_topic = self.sink is not None and self.sink.format == KIND
-        return self.source.kind == KIND or to_topic or self.bad_events.topic is not None
+        labels = self.labels.source
+        reads = self.source.kind == KIND or (labels is not None and labels.kind == KIND)
+        return reads or to_topic or self.bad_events.topic is not None
 
     @property
     def has_partitions(self) -> bool:
@@ -168,10 +175,12 @@ def read_job(path: Path, sets: Iterable[str] = (), environ: Mapping[str, str] | 
 def check_job(tables: dict[str, Any], *, folder: Path, name: str) -> Job:
     """Return the job that the tables of a job file describe; BadJob where a rule is broken."""
     spec = convert_tables(tables)
-    _refuse_unavailable(spec)
     check_broker_keys(spec)
     if spec.source.kind != KIND:
         _check_source(spec.source)
+    check_labels(spec)
+    if spec.labels.source is not None and spec.labels.source.kind != KIND:
+        _check_source(spec.labels.source, "labels.source")
     _check_features(spec)
     _check_evaluate(spec.evaluate)
     _check_sink(spec.sink)
@@ -193,38 +202,29 @@ def check_job(tables: dict[str, Any], *, folder: Path, name: str) -> Job:
     )
 
 
-def _refuse_unavailable(spec: JobFile) -> None:
-    late = {key: getattr(spec.labels, key) for key in ("source", "timeout", "capacity")}
-    for key, value in late.items():
-        if value is not None:
-            raise BadJob(f"labels.{key}: late labels are not available in this release, remove the key, got {value!r}")
-    if spec.labels.arrive == "late":
-        raise BadJob("labels.arrive: must be 'inline' in this release (a fixed lateness: evaluate.delay), got 'late'")
-
-
-def _check_source(source: SourceSection) -> None:
+def _check_source(source: SourceSection, place: str = "source") -> None:
     is_stdin = source.kind == "stdin"
     if is_stdin and source.path is not None:
-        raise BadJob(f"source.path: must be absent for kind 'stdin', got {source.path!r}")
+        raise BadJob(f"{place}.path: must be absent for kind 'stdin', got {source.path!r}")
     if not is_stdin and not source.path:
-        raise BadJob(f"source.path: must be given for kind {source.kind!r}")
+        raise BadJob(f"{place}.path: must be given for kind {source.kind!r}")
     if is_stdin and source.format in {None, "parquet"}:
-        raise BadJob(f"source.format: must be 'csv', 'ndjson' or 'libsvm' for kind 'stdin', got {source.format!r}")
+        raise BadJob(f"{place}.format: must be 'csv', 'ndjson' or 'libsvm' for kind 'stdin', got {source.format!r}")
     if not is_stdin and source.format is not None:
-        raise BadJob(f"source.format: must be absent unless kind is 'stdin', got {source.format!r}")
+        raise BadJob(f"{place}.format: must be absent unless kind is 'stdin', got {source.format!r}")
     if source.follow and (is_stdin or source.kind == "parquet"):
-        raise BadJob(f"source.follow: must be false for kind {source.kind!r}, got true")
-    _check_csv_keys(source)
+        raise BadJob(f"{place}.follow: must be false for kind {source.kind!r}, got true")
+    _check_csv_keys(source, place)
 
 
-def _check_csv_keys(source: SourceSection) -> None:
+def _check_csv_keys(source: SourceSection, place: str) -> None:
     is_csv = "csv" in {source.kind, source.format}
     for key in ("delimiter", "header", "names"):
         value = getattr(source, key)
         if value is not None and not is_csv:
-            raise BadJob(f"source.{key}: must be absent unless the input is CSV, got {value!r}")
+            raise BadJob(f"{place}.{key}: must be absent unless the input is CSV, got {value!r}")
     if source.header is False and source.names is None:
-        raise BadJob("source.names: must name the columns when header is false, got None")
+        raise BadJob(f"{place}.names: must name the columns when header is false, got None")
 
 
 def _check_evaluate(evaluate: EvaluateSection) -> None:
@@ -248,6 +248,7 @@ def _check_features(spec: JobFile) -> None:
 def _check_roles(spec: JobFile) -> None:
     roles: dict[str, str] = {}
     named = [("features.label", [spec.features.label]), ("labels.key", [spec.labels.key])]
+    named.append(("labels.time", [spec.labels.time]))
     named += [
         ("features.exclude", list(spec.features.exclude)),
         ("features.categorical", list(spec.features.categorical)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from streamlearn.contracts import Batch, IntArray, Position, PredictionRows, Rejected, Snapshot, Source, Tested
 from streamlearn.features.categories import Vectoriser
@@ -22,6 +22,9 @@ from streamlearn.runtime.sinks import PredictionSink
 from streamlearn.runtime.together import learn_together
 from streamlearn.runtime.tracks import Track
 from streamlearn.snapshot import below, nest
+
+if TYPE_CHECKING:  # it imports this file
+    from streamlearn.runtime.labels import LateLabels
 
 POLL_S = 0.2
 """How long a poll may wait: the longest that a stop request or a timed checkpoint waits for a silent source."""
@@ -135,6 +138,8 @@ class Parts:
         At most so many at a time.
     every, every_s
         Events and seconds between two checkpoints.
+    late : LateLabels or None
+        What lets events wait, where labels come by key.
     transaction : Transaction or None
         What joins the outputs that go to a broker.
     lead : Lead
@@ -152,6 +157,7 @@ class Parts:
     every: int | None
     every_s: float
     transaction: Transaction | None = None
+    late: LateLabels | None = None
     lead: Lead = field(default_factory=Lead)
 
 
@@ -201,6 +207,8 @@ class Loop:
         self._source = ReadAhead(parts.source)
         self._runs = Runs()
         self._outputs: list[Output] = [parts.dead_letters, *([parts.sink] if parts.sink is not None else [])]
+        if parts.late is not None:
+            self._outputs.append(parts.late.table)
 
     def run(self, *, fresh: bool = False) -> bool:
         """Work until the input ends or somebody asks to stop; return whether the input ended.
@@ -229,18 +237,27 @@ class Loop:
 
     def _take(self, batch: Batch) -> None:
         began = time.monotonic()
-        names, values = self.parts.vectoriser.columns(batch)
-        learned, screened = learn_together(self.parts.tracks, names, values, batch.labels)
-        self.parts.dead_letters.take(bad_events(batch, screened))
-        for track, one in zip(self.parts.tracks, learned, strict=False):
-            track.measure(one)
-        if learned and self.parts.sink is not None:
-            self.parts.sink.write(_rows(batch, screened.good, learned[self.parts.lead.index].tested))
+        rows = self._learn(batch) if self.parts.late is None else self._learn_late(batch, self.parts.late)
+        if rows is not None and self.parts.sink is not None:
+            self.parts.sink.write(rows)
         self.events += len(batch) + len(batch.rejected)
         self.positions |= {position.partition: position for position in batch.positions}
         self._runs.add(batch)
         self._pace.took(time.monotonic() - began)
         reach("after_write")
+
+    def _learn(self, batch: Batch) -> PredictionRows | None:
+        names, values = self.parts.vectoriser.columns(batch)
+        learned, screened = learn_together(self.parts.tracks, names, values, batch.labels)
+        self.parts.dead_letters.take(bad_events(batch, screened))
+        for track, one in zip(self.parts.tracks, learned, strict=False):
+            track.measure(one)
+        return prediction_rows(batch, screened.good, learned[self.parts.lead.index].tested) if learned else None
+
+    def _learn_late(self, batch: Batch, late: LateLabels) -> PredictionRows | None:
+        rows, rejected = late.take(batch, self.parts.lead.index)
+        self.parts.dead_letters.take(rejected)
+        return rows
 
     def _checkpoint(self) -> None:
         """Flush, save, commit, in this order: else a crash between them loses outputs or events."""
@@ -330,6 +347,8 @@ class Loop:
         tracks: list[tuple[str, Any]] = [(f"track/{index}", track) for index, track in enumerate(self.parts.tracks)]
         sink = [("sink", self.parts.sink)] if self.parts.sink is not None else []
         tracks.append(("lead", self.parts.lead))
+        if self.parts.late is not None:
+            tracks.append(("labels", self.parts.late))
         return [*tracks, ("vectoriser", self.parts.vectoriser), ("dead_letters", self.parts.dead_letters), *sink]
 
     def _close(self) -> None:
@@ -351,7 +370,8 @@ def bad_events(batch: Batch, screened: Screened) -> list[Rejected]:
     return sorted([*batch.rejected, *refused], key=lambda event: event.record)
 
 
-def _rows(batch: Batch, good: IntArray, tested: Tested) -> PredictionRows:
+def prediction_rows(batch: Batch, good: IntArray, tested: Tested) -> PredictionRows:
+    """Return what goes out for the events of a batch that were forecast."""
     rows = slice(None) if len(good) == len(batch) else good  # a copy only where events are left out
     return PredictionRows(
         partition=batch.partition,

@@ -6,6 +6,7 @@ Everything in it but ``timing`` depends on the events alone: a run that was kill
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from streamlearn.errors import BadSnapshot
 from streamlearn.evaluation.metric import BaseMetric
 from streamlearn.runtime.dead_letters import DeadLetters
+from streamlearn.runtime.labels import LateLabels
 from streamlearn.runtime.tracks import HISTOGRAM_BINS, Track
 from streamlearn.snapshot import write_atomic
 
@@ -26,8 +28,17 @@ _CURVE = ("d", "reject_rate", "auc", "risk", "event_reject_rate", "event_accurac
 _NEITHER = ("reject_rate", "coverage")
 
 
-def make_report(name: str, tracks: list[Track], *, events: int, dead_letters: DeadLetters, timing: Report) -> Report:
+def make_report(
+    name: str,
+    tracks: list[Track],
+    *,
+    events: int,
+    dead_letters: DeadLetters,
+    timing: Report,
+    late: LateLabels | None = None,
+) -> Report:
     """Return the report of a job as JSON values."""
+    labels = {} if late is None else {"labels": {**asdict(late.counts), "waiting": late.waiting}}
     return {
         "streamlearn_report": FORMAT,
         "job": name,
@@ -35,6 +46,7 @@ def make_report(name: str, tracks: list[Track], *, events: int, dead_letters: De
         "rejected": dict(sorted(dead_letters.counts.items())),
         "rejected_examples": dict(sorted(dead_letters.examples.items())),
         "learners": [_learner(track) for track in tracks],
+        **labels,
         "timing": timing,
     }
 

@@ -90,7 +90,10 @@ def run_job(job: Job, stop: Stop, progress: Progress, *, fresh: bool = False) ->
         "events": loop.events - loop.resumed_at,
         "learners": {track.title: track.seconds for track in tracks},
     }
-    report = make_report(job.name, tracks, events=loop.events, dead_letters=loop.parts.dead_letters, timing=timing)
+    late = loop.parts.late
+    events = loop.events - (late.counts.records if late is not None else 0)
+    letters = loop.parts.dead_letters
+    report = make_report(job.name, tracks, events=events, dead_letters=letters, timing=timing, late=late)
     return _finish(job, tracks, report, loop.events)
 
 

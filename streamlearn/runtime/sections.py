@@ -166,24 +166,50 @@ class EvaluateSection(Section, frozen=True):
     picture: bool = True
 
 
+class LabelsSourceSection(SourceSection, frozen=True):
+    """``[labels.source]``: where late labels come from.
+
+    Attributes
+    ----------
+    exclude : list of str
+        Columns that are not read.
+    """
+
+    exclude: tuple[Text, ...] = ()
+
+
 class LabelsSection(Section, frozen=True):
     """``[labels]``: how labels come.
 
     Attributes
     ----------
     arrive : str
-        ``inline``: with their events. ``late`` is refused by this release.
+        ``inline``: with their events; ``late``: by key from `source`, which says the same.
     key : str
         Column that identifies an event; it is not a feature, and goes out with the predictions.
-    source, timeout, capacity
-        Of late labels; refused by this release.
+    source : table
+        Where late labels come from: the keys of ``[source]``, and `exclude`, columns there that are not read. It has
+        the column `key` and the one of ``features.label``; the events have no label column then.
+    timeout : str
+        How long events wait for their labels, and labels for their events: ``"7d"``, ``"36h"``, ``"90s"`` by the
+        events' own `time`, or ``"50000 events"``. An expired event is learned without label. Default: for ever.
+    capacity : int
+        Most events and labels that wait; the oldest give way. Default: 10,000,000.
+    time : str
+        Numeric column in both inputs with the time in seconds; not a feature. Labels then come in the order of the
+        times, to within one turn of events.
+    turn : int
+        Events between two looks at the labels (and, without `time`, labels between two looks at the events). A live
+        input that is silent gives its turn up. Default: 1024.
     """
 
     arrive: Literal["inline", "late"] = "inline"
     key: Text | None = None
-    source: Any = None
-    timeout: Any = None
-    capacity: Any = None
+    source: LabelsSourceSection | None = None
+    timeout: Text | None = None
+    capacity: Count | None = None
+    time: Text | None = None
+    turn: Count | None = None
 
 
 class CheckpointSection(Section, frozen=True):

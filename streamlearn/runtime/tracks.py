@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -16,7 +16,7 @@ from streamlearn.evaluation.curve import RejectCurve
 from streamlearn.evaluation.delayed import DelayedLearner
 from streamlearn.evaluation.early import EarlyForecasts
 from streamlearn.evaluation.feed import feed
-from streamlearn.evaluation.forecasts import Due, cut, joined, none_due
+from streamlearn.evaluation.forecasts import Due, Forecast, cut, joined, none_due
 from streamlearn.evaluation.metric import BaseMetric
 from streamlearn.evaluation.verbs import LateLearner
 from streamlearn.runtime.drift import REACT_EVERY, DriftRules, DriftWatch, made_anew
@@ -123,6 +123,42 @@ class Track:
         learned = self._learn_reacting(block) if self._reacts else Learned(*self._delayed.run(block))
         self.seconds += time.perf_counter() - began
         return learned
+
+    @property
+    def generation(self) -> int:
+        """How many learners there were before this one."""
+        return len(self.drift.reacted) if self.drift is not None else 0
+
+    def forecast(self, block: Block) -> Forecast:
+        """Forecast events whose labels will come to `learn_late`."""
+        began = time.perf_counter()
+        forecast = self._delayed.forecast(block)
+        self.seconds += time.perf_counter() - began
+        return forecast
+
+    def learn_late(self, late: Forecast) -> None:
+        """Learn and measure events that were forecast before.
+
+        Parameters
+        ----------
+        late : Forecast
+            With the labels that have come; `ready` holds the generation of the learner that made the forecasts.
+        """
+        start = 0
+        while start < len(late):
+            began = time.perf_counter()
+            room = REACT_EVERY - self._taken % REACT_EVERY if self._reacts else len(late)
+            part = late.rows(slice(start, start + room))
+            if part.memo.shape[1] and (part.ready != self.generation).any():
+                # A memo is for the learner that made it; the forecast that is measured stays the one made then.
+                part = replace(
+                    part, memo=self._delayed.learner.forecast_columns(part.block.names, part.block.values)[1]
+                )
+            due = self._delayed.learn(part)
+            self.seconds += time.perf_counter() - began
+            self._measure_due(due)
+            self._took(len(part))
+            start += len(part)
 
     def _learn_reacting(self, block: Block) -> Learned:
         """Learn in stretches with the measuring in between, since what it finds may change the learner."""
