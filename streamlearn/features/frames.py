@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from streamlearn.contracts import FeatureName, FloatArray
 from streamlearn.errors import BadShape, BadValue
+from streamlearn.features.entries import is_sparse
 from streamlearn.features.vocabulary import checked_names
 
 
@@ -205,7 +206,7 @@ def _as_objects(y: Any) -> NDArray[np.object_]:
 
 def series_like(X: Any, values: NDArray[Any], name: str | None = None) -> Any:
     """Return `values` in the kind that X is: an array for arrays, else a series with X's index."""
-    if isinstance(X, (np.ndarray, Sequence, Columns)):
+    if isinstance(X, (np.ndarray, Sequence, Columns)) or is_sparse(X):
         return values
     import narwhals as nw  # noqa: PLC0415
 
@@ -225,8 +226,9 @@ def series_like(X: Any, values: NDArray[Any], name: str | None = None) -> Any:
 
 def frame_like(X: Any, columns: Mapping[Any, NDArray[Any]]) -> Any:
     """Return equal-length columns in the kind that X is: a 2-D array for arrays, else a dataframe with X's index."""
-    if isinstance(X, (np.ndarray, Sequence, Columns)):
-        return np.column_stack(list(columns.values())) if columns else np.empty((len(X), 0))
+    if isinstance(X, (np.ndarray, Sequence, Columns)) or is_sparse(X):
+        n_rows = X.shape[0] if is_sparse(X) else len(X)
+        return np.column_stack(list(columns.values())) if columns else np.empty((n_rows, 0))
     import narwhals as nw  # noqa: PLC0415
 
     frame = nw.from_native(X, eager_only=True)

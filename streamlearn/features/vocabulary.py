@@ -18,6 +18,7 @@ import numpy as np
 
 from streamlearn.contracts import FeatureName, FloatArray, IntArray
 from streamlearn.errors import BadShape, BadSnapshot, BadValue
+from streamlearn.features.entries import SparseRows
 
 
 def _order(name: FeatureName) -> tuple[bool, int, str]:
@@ -39,8 +40,11 @@ class Vocabulary:
         Bound of the width; what would exceed it is refused before anything changes.
     """
 
-    row: Callable[[Any], FloatArray | None]
-    """Return float64[1, n], reused, for a dict of known names or an array as wide as the model; else None."""
+    row: Callable[[Any], Any]
+    """Return float64[1, n], reused, for a dict of known names or an array as wide as the model; else None.
+
+    By entries: `SparseRows` of one row, for a dict of known names and finite numbers.
+    """
 
     def __init__(self, who: str, max_features: int) -> None:
         self.who = who
@@ -48,19 +52,40 @@ class Vocabulary:
         self._names: list[FeatureName] = []
         self._columns: dict[FeatureName, int] = {}
         self._dormant: list[FeatureName] = []
+        self._by_entries: bool = False
+        self._planned: tuple[tuple[FeatureName, ...], IntArray] = ((), np.empty(0, dtype=np.int64))
         self._rebuild()
 
+    @property
+    def by_entries(self) -> bool:
+        """Whether rows are given by their nonzeros: nothing then costs more than what an event brings."""
+        return self._by_entries
+
+    @by_entries.setter
+    def by_entries(self, value: bool) -> None:
+        if value != self._by_entries:
+            self._by_entries = value
+            self._dormant = []
+            self._rebuild()
+
     def _rebuild(self) -> None:
+        self._of_positions = np.empty(0, dtype=np.int64)
+        self._n_placed = 0
+        if self._by_entries:
+            self._places = self._columns
+            self.row = _entries_of(self._columns)
+            self._planned = ((), np.empty(0, dtype=np.int64))
+            return
         listed = self._names + self._dormant
         self._places = {name: k for k, name in enumerate(listed)}
         self.row = _row_of(self._places, len(self._names))
-        self._planned: tuple[tuple[FeatureName, ...], IntArray] = ((), np.empty(0, dtype=np.int64))
+        self._planned = ((), np.empty(0, dtype=np.int64))
 
-    def __getstate__(self) -> tuple[str, int, list[FeatureName], list[FeatureName]]:
-        return self.who, self.max_features, list(self._names), list(self._dormant)
+    def __getstate__(self) -> tuple[str, int, list[FeatureName], list[FeatureName], bool]:
+        return self.who, self.max_features, list(self._names), list(self._dormant), self._by_entries
 
-    def __setstate__(self, state: tuple[str, int, list[FeatureName], list[FeatureName]]) -> None:
-        self.who, self.max_features, self._names, self._dormant = state
+    def __setstate__(self, state: tuple[str, int, list[FeatureName], list[FeatureName], bool]) -> None:
+        self.who, self.max_features, self._names, self._dormant, self._by_entries = state
         self._columns = {name: k for k, name in enumerate(self._names)}
         self._rebuild()
 
@@ -88,12 +113,17 @@ class Vocabulary:
         for name in new:
             self._columns[name] = len(self._names)
             self._names.append(name)
+        if self._by_entries:
+            self._planned = ((), np.empty(0, dtype=np.int64))
+            return
         if self._dormant:
             self._dormant = [name for name in self._dormant if name not in self._columns]
         self._rebuild()
 
     def remember(self, names: Iterable[FeatureName]) -> None:
         """Take note of names met with nothing but zeros, as far as there is room."""
+        if self._by_entries:
+            return
         dormant = [name for name in names if name not in self._places]
         if dormant and len(self._dormant) + len(dormant) <= self.max_features:
             self._dormant += dormant
@@ -107,6 +137,20 @@ class Vocabulary:
         found = np.array([find(name, -1) for name in names], dtype=np.int64)
         self._planned = (names, found)
         return found
+
+    def columns_of_positions(self, n: int) -> IntArray:
+        """Return the columns of the names 0 ... n - 1, -1 where one has none: int64[n], a view."""
+        known = len(self._of_positions)
+        if known < n:
+            longer = np.full(max(n, known + known // 8), -1, dtype=np.int64)
+            longer[:known] = self._of_positions
+            self._of_positions, self._n_placed = longer, 0
+        for column in range(self._n_placed, len(self._names)):
+            name = self._names[column]
+            if isinstance(name, int) and 0 <= name < len(self._of_positions):
+                self._of_positions[name] = column
+        self._n_placed = len(self._names)
+        return self._of_positions[:n]
 
     def is_exactly(self, names: tuple[FeatureName, ...]) -> bool:
         """Tell whether `names` are the columns, in order."""
@@ -142,6 +186,7 @@ class Vocabulary:
         self._names = []
         self._columns = {}
         self._dormant = []
+        self._rebuild()
         self.grow(names)
 
 
@@ -203,6 +248,32 @@ def _row_of(places: dict[FeatureName, int], n_columns: int) -> Callable[[Any], F
         except (KeyError, struct.error, OverflowError, TypeError, ValueError):
             return None
         return row if tail is None or not tail.any() else None
+
+    return row_of
+
+
+def _entries_of(columns: dict[FeatureName, int]) -> Callable[[Any], SparseRows | None]:
+    """Return the function from a dict to its nonzeros, in time of its length; `columns` may grow meanwhile."""
+    packers: dict[int, struct.Struct] = {}
+
+    def row_of(x: Any) -> SparseRows | None:
+        if type(x) is not dict:
+            return None
+        n = len(x)
+        try:
+            where = np.array([columns[name] for name in x], dtype=np.int64)
+            if n not in packers:
+                packers[n] = struct.Struct(f"{n}d")
+            values = np.frombuffer(packers[n].pack(*x.values()), dtype=np.float64)
+        except (KeyError, struct.error, OverflowError, TypeError, ValueError):
+            return None
+        if not np.isfinite(values).all():
+            return None
+        if n and not values.all():
+            where, values = where[values != 0.0], values[values != 0.0]
+        order = where.argsort()
+        pointers = np.array([0, len(where)], dtype=np.int64)
+        return SparseRows(pointers, where[order], values[order], len(columns))
 
     return row_of
 

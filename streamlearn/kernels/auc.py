@@ -24,7 +24,8 @@ BLOCK = 8
 # Header, the same in auc_sgd and auc_score. SEEN, WEIGHT, FACTOR, SPREAD take two slots each, for class 0 and 1.
 HEADER = 16
 COUNT, SEEN = 0, 1
-CLIP, SCALING, DIAGONAL, CAPACITY, MEMORY_SIZE, N_MEMORIES, RAW = range(4, 11)
+CLIP, SCALING = 4, 5
+CAPACITY, MEMORY_SIZE, N_MEMORIES, RAW = range(7, 11)
 # Header of a memory, likewise: state, then parameters. COLUMN is its place among the ratios of a bank.
 MEMORY_HEADER = 24
 LLR, SOLVED_AT, MOVED, LOSS = range(4)
@@ -157,11 +158,7 @@ def _fold(F: FloatArray, V: FloatArray, H: FloatArray, label: int) -> None:
         d = x[j] - centre[j]
         u[j] = d
         centre[j] += r * d
-    if F[DIAGONAL]:
-        for j in range(u.size):
-            scatter[j] += a * u[j] * u[j]
-    else:
-        _rank_one(scatter, u, a)
+    _rank_one(scatter, u, a)
     H[FACTOR + label] *= 1.0 - r
     if H[FACTOR + label] < FACTOR_FLOOR:
         for j in range(scatter.size):
@@ -301,7 +298,7 @@ def solve(F: FloatArray, V: FloatArray, H: FloatArray, m: int) -> None:
     w, c0, c1 = _own(H, cap, W), _own(H, cap, CENTRE), _own(H, cap, CENTRE + 1)
     T0, T1 = _scatter(H, cap, 0), _scatter(H, cap, 1)
     for j in range(cap):
-        at = j if F[DIAGONAL] else k + j % BLOCK
+        at = k + j % BLOCK
         s[j] = a0 * T0[at] + a1 * T1[at]
         k += cap - j + j % BLOCK
     for j in range(cap):
@@ -314,14 +311,10 @@ def solve(F: FloatArray, V: FloatArray, H: FloatArray, m: int) -> None:
     for j in range(cap):
         s[j] = 1.0 / math.sqrt(s[j] + rho / total * variance[j]) if s[j] > floor[j] else 0.0
         w[j] = s[j] * delta[j]
-    if F[DIAGONAL]:
-        for j in range(cap):
-            w[j] /= 1.0 + rho
-    else:
-        R = F[HEADER + N_COMMON * cap + int(F[N_MEMORIES]) * H.size :]
-        _assemble(T0, T1, R, a0, a1, V, rho)
-        _eliminate(R, w)
-        _back_substitute(R, w)
+    R = F[HEADER + N_COMMON * cap + int(F[N_MEMORIES]) * H.size :]
+    _assemble(T0, T1, R, a0, a1, V, rho)
+    _eliminate(R, w)
+    _back_substitute(R, w)
     for j in range(cap):
         w[j] *= s[j]
     q, harmonic = min(max(_dot(delta, w), 0.0), Q_CEILING), 2.0 * w0 * w1 / total

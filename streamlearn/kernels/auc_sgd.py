@@ -19,7 +19,8 @@ BLOCK = 8
 # Header, the same in auc and auc_score. SEEN, WEIGHT, FACTOR, SPREAD take two slots each, for class 0 and 1.
 HEADER = 16
 COUNT, SEEN = 0, 1
-CLIP, SCALING, DIAGONAL, CAPACITY, MEMORY_SIZE, N_MEMORIES, RAW = range(4, 11)
+CLIP, SCALING = 4, 5
+CAPACITY, MEMORY_SIZE, N_MEMORIES, RAW = range(7, 11)
 # Header of a memory, likewise: state, then parameters. COLUMN is its place among the ratios of a bank.
 MEMORY_HEADER = 24
 LLR, SOLVED_AT, MOVED, LOSS = range(4)
@@ -152,11 +153,7 @@ def _fold(F: FloatArray, V: FloatArray, H: FloatArray, label: int) -> None:
         d = x[j] - centre[j]
         u[j] = d
         centre[j] += r * d
-    if F[DIAGONAL]:
-        for j in range(u.size):
-            scatter[j] += a * u[j] * u[j]
-    else:
-        _rank_one(scatter, u, a)
+    _rank_one(scatter, u, a)
     H[FACTOR + label] *= 1.0 - r
     if H[FACTOR + label] < FACTOR_FLOOR:
         for j in range(scatter.size):

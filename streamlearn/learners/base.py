@@ -19,10 +19,12 @@ from streamlearn.learners.batch import (
     Labelled,
     Rows,
     halves,
+    pieces_of,
     refuse_bad,
     rows_of_columns,
     table,
 )
+from streamlearn.learners.entries import part_of
 from streamlearn.learners.labels import LabelPair
 from streamlearn.learners.learner import Learner
 
@@ -42,6 +44,7 @@ class BinaryScorer(Learner):
     ``_needs_finite_rows = False`` and checks rows itself; then nothing may have changed.
     """
 
+    _cuts_entries = True
     positive: Label | None
     reject_cost: float = 0.5
 
@@ -238,7 +241,7 @@ class BinaryScorer(Learner):
         for start, stop, swap in halves(len(rows), labelled.swap_at):
             if swap:
                 self._swap_classes()
-            for a, b, growth in rows.pieces(start, stop):
+            for a, b, growth in pieces_of(rows, start, stop, self):
                 self._piece(rows, slice(a, b), growth, labelled.codes[a:b], made)
         self._set_labels(pair)
         return labelled.codes
@@ -249,16 +252,15 @@ class BinaryScorer(Learner):
         self._decided = (positive if negative is None else negative, negative if positive is None else positive)
 
     def _piece(self, rows: Rows, part: slice, growth: Growth | None, codes: CodeArray, made: Forecasts | None) -> None:
-        learned = np.ascontiguousarray(rows.values[part, : self.n_features])
-        tested = learned
+        learned = tested = part_of(rows.values, part, self.n_features, self.takes_entries)
         if made is not None and made.test is not None:
-            tested = np.ascontiguousarray(made.test[part, : self.n_features])
+            tested = part_of(made.test, part, self.n_features, self.takes_entries)
         if growth is not None:  # forecast at the old width, learned at the new one
             if made is not None:
                 self._forecast(tested, part, made)
-            self._features.grow(growth.names)
-            self._widen(self.n_features)
-            self._learn_told(np.ascontiguousarray(rows.values[part, : self.n_features]), codes, part, made)
+            self.widen_by(growth.names)
+            learned = part_of(rows.values, part, self.n_features, self.takes_entries)
+            self._learn_told(learned, codes, part, made)
         elif made is None:
             self._learn(learned, codes)
         elif not self.memo_width:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamlearn.contracts import CodeArray, FeatureName, FloatArray
+from streamlearn.contracts import CodeArray, FeatureName, FloatArray, IntArray
 from streamlearn.errors import TooManyFeatures
+from streamlearn.features.entries import SparseRows
 from streamlearn.features.frames import number, refuse
 from streamlearn.features.vocabulary import Vocabulary, checked_names
 from streamlearn.kernels.rows import first_bad_row
+from streamlearn.learners.entries import births_of, listed, nonzeros_of, placed, rows_at_a_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +32,13 @@ class Rows:
 
     Attributes
     ----------
-    values : float64[n_rows, n_final]
+    values : float64[n_rows, n_final] or SparseRows
         C-contiguous and finite.
     growth : tuple of Growth
         Where the width grows, in order.
     """
 
-    values: FloatArray
+    values: Any
     growth: tuple[Growth, ...] = ()
 
     def __len__(self) -> int:
@@ -53,8 +55,12 @@ class Rows:
         if start < stop:
             yield start, stop, None
 
-    def align(self, features: Vocabulary, names: tuple[FeatureName, ...], values: FloatArray) -> FloatArray:
+    def align(self, features: Vocabulary, names: tuple[FeatureName, ...], values: FloatArray) -> Any:
         """Return other rows in the column order of these; names without a column are dropped."""
+        if features.by_entries:
+            place = _places(features, self.growth)
+            columns = np.array([place.get(name, -1) for name in names], dtype=np.int64)
+            return placed(nonzeros_of(np.ascontiguousarray(values)), columns, len(place))
         if not self.growth:
             return features.align(names, values)
         place = _places(features, self.growth)
@@ -73,7 +79,7 @@ class Forecasts:
     scores, probabilities : float64[n_rows]
     memo : float64[n_rows, memo_width]
         What the learner wants back with a late label.
-    test : float64[n_rows, n_final] or None
+    test : float64[n_rows, n_final], SparseRows or None
         The rows to forecast, in column order as they will be, where they are not those to learn.
     late_memo : float64[n_rows, memo_width] or None
         The memo of the rows to learn.
@@ -82,7 +88,7 @@ class Forecasts:
     scores: FloatArray
     probabilities: FloatArray
     memo: FloatArray
-    test: FloatArray | None = None
+    test: Any = None
     late_memo: FloatArray | None = None
 
     @classmethod
@@ -96,6 +102,9 @@ def rows_of_columns(
 ) -> Rows:
     """Return the rows of a block whose columns have names; refuse infinities, and NaN where `missing` is False."""
     refuse_bad(features.who, names, np.where(np.isnan(values), 0.0, values) if missing else values)
+    if features.by_entries:
+        features.refuse_other_kind(names)
+        return rows_of_entries(features, nonzeros_of(np.ascontiguousarray(values)), names, features.columns(names))
     if features.is_exactly(names):
         return Rows(np.ascontiguousarray(values))
     features.refuse_other_kind(names)
@@ -110,6 +119,28 @@ def rows_of_columns(
         return Rows(features.align(names, values))
     growth = _growth(features, births)
     return Rows(Rows(values, growth).align(features, names, values), growth)
+
+
+def rows_of_entries(features: Vocabulary, found: SparseRows, names: Sequence[FeatureName], columns: IntArray) -> Rows:
+    """Return rows of few values by the learner's columns.
+
+    Parameters
+    ----------
+    features : Vocabulary
+    found : SparseRows
+    names : sequence [found.n_columns]
+    columns : int64[found.n_columns]
+        The learner's column of each name, -1 where it has none.
+    """
+    births = births_of(found, columns, names)
+    if not births:
+        return Rows(placed(found, columns, len(features)))
+    growth = _growth(features, births)
+    place = {name: len(features) + k for k, name in enumerate(name for step in growth for name in step.names)}
+    columns = columns.copy()
+    for j in np.flatnonzero(columns < 0).tolist():
+        columns[j] = place.get(names[j], -1)
+    return Rows(placed(found, columns, len(features) + len(place)), growth)
 
 
 def rows_of_mappings(features: Vocabulary, X: Sequence[Mapping[Any, Any]]) -> Rows:
@@ -128,6 +159,8 @@ def rows_of_mappings(features: Vocabulary, X: Sequence[Mapping[Any, Any]]) -> Ro
         events.append(event)
     growth = _growth(features, births)
     place = _places(features, growth)
+    if features.by_entries:
+        return Rows(listed(events, place), growth)
     values = np.zeros((len(X), len(place)))
     for i, event in enumerate(events):
         for name, value in event.items():
@@ -167,12 +200,49 @@ def refuse_bad(who: str, names: Sequence[FeatureName], values: FloatArray) -> No
         refuse(who, names[column], bad, float(rows[bad, column]))
 
 
+class TakesRows(Protocol):
+    """A learner, as far as cutting rows for it goes."""
+
+    @property
+    def takes_entries(self) -> bool:
+        """Whether rows may come by their nonzeros, in any number of features."""
+        ...
+
+    def widen_by(self, names: Sequence[FeatureName]) -> None:
+        """Give these names columns."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Labelled:
     """Labels of a batch as codes, and the row before which the two classes are exchanged."""
 
     codes: CodeArray
     swap_at: int | None
+
+
+def pieces_of(rows: Rows, start: int, stop: int, learner: TakesRows) -> Iterator[tuple[int, int, Growth | None]]:
+    """Cut rows start ... stop for a learner, which may change while it learns.
+
+    One that takes entries learns rows of any width at once: what comes in with them is made known before. For others
+    the width grows row by row, and few enough rows of few values are made dense at a time.
+    """
+    while start < stop:
+        if learner.takes_entries:
+            learner.widen_by([name for step in rows.growth if start <= step.row < stop for name in step.names])
+            yield start, stop, None
+            return
+        most = rows_at_a_time(rows.values, by_entries=False)
+        for a, b, growth in rows.pieces(start, min(stop, start + most)):
+            yield a, b, growth
+            start = b
+            if _turned(learner):
+                break
+
+
+def _turned(learner: TakesRows) -> bool:
+    """Tell whether a learner has come to take entries; it does so with the width."""
+    return learner.takes_entries
 
 
 def halves(n_rows: int, swap_at: int | None) -> tuple[tuple[int, int, bool], ...]:

@@ -7,7 +7,7 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from streamlearn import snapshot
 from streamlearn.contracts import Document, FeatureName, FloatArray, Snapshot
 from streamlearn.errors import BadParameter, BadSnapshot, StreamlearnError, TooManyFeatures
+from streamlearn.features.entries import is_sparse
 from streamlearn.features.frames import from_many, from_one, is_mappings
 from streamlearn.features.vocabulary import Vocabulary, checked_names
 from streamlearn.kernels.rows import first_bad_row
-from streamlearn.learners.batch import Rows, refuse_bad, rows_of_columns, rows_of_mappings
+from streamlearn.learners.batch import Rows, refuse_bad, rows_of_columns, rows_of_entries, rows_of_mappings
+from streamlearn.learners.entries import nonzeros_of, part_of, placed, positions_of, rows_at_a_time
 
 _ARRAY = "array"
 _NUMBER = "number"
@@ -35,6 +37,8 @@ class Learner(ABC):
     """
 
     max_features: int
+    _cuts_entries: ClassVar[bool] = False
+    """True where batches of few values are made dense piece by piece, if at all, and not as a whole."""
     _needs_finite_rows: ClassVar[bool] = True
     """False where the kernels check rows themselves, before they change anything, and return the first bad one."""
 
@@ -112,13 +116,27 @@ class Learner(ABC):
 
     # Rows
 
+    @property
+    def takes_entries(self) -> bool:
+        """Whether rows may come by their nonzeros, in any number of features."""
+        return False
+
+    def widen_by(self, names: Sequence[FeatureName]) -> None:
+        """Give these names, which have none, columns."""
+        if names:
+            self._features.grow(names)
+            self._widen(self.n_features)
+
     def _rows(self, X: Any) -> Rows:
         if is_mappings(X):
             return rows_of_mappings(self._features, X)
+        if is_sparse(X):
+            rows = rows_of_entries(self._features, *positions_of(self._features, X))
+            return rows if self._cuts_entries else Rows(rows.values.dense(rows.values.n_columns), rows.growth)
         names, values = from_many(self.name, X)
         return rows_of_columns(self._features, names, values)
 
-    def _one(self, x: Any, hook: Callable[[FloatArray, FloatArray], int]) -> float:
+    def _one(self, x: Any, hook: Callable[[Any, FloatArray], int]) -> float:
         """Return what the hook writes for one event; names without a column are dropped."""
         row = self._features.row(x)
         if row is None or (self._needs_finite_rows and first_bad_row(row) >= 0) or hook(row, self._out) >= 0:
@@ -128,9 +146,16 @@ class Learner(ABC):
     def _known_rows(self, names: tuple[FeatureName, ...], values: FloatArray) -> FloatArray:
         refuse_bad(self.name, names, values)
         self._features.refuse_other_kind(names)
+        if self._features.by_entries:
+            rows = placed(nonzeros_of(np.ascontiguousarray(values)), self._features.columns(names), self.n_features)
+            return cast(FloatArray, rows)  # only for learners whose hooks take them
         return self._features.align(names, values)
 
-    def _outputs(self, X: Any, hook: Callable[[FloatArray, FloatArray], int]) -> FloatArray:
+    def _outputs(self, X: Any, hook: Callable[[Any, FloatArray], int]) -> FloatArray:
+        if is_sparse(X):
+            return self._outputs_of_entries(X, hook)
+        if is_mappings(X) and self._features.by_entries:
+            return np.array([self._one(x, hook) for x in X])
         if is_mappings(X):
             rows = np.concatenate([self._known_rows(*from_one(self.name, x)) for x in X])
         else:
@@ -161,6 +186,15 @@ class Learner(ABC):
             )
         self._features.grow(wanted)
         self._widen(len(wanted))
+
+    def _outputs_of_entries(self, X: Any, hook: Callable[[Any, FloatArray], int]) -> FloatArray:
+        found, _, columns = positions_of(self._features, X)
+        rows = placed(found, columns, self.n_features)
+        out, step = np.empty(len(rows)), rows_at_a_time(rows, self.takes_entries)
+        for start in range(0, len(rows), step):
+            part = slice(start, min(start + step, len(rows)))
+            hook(part_of(rows, part, self.n_features, self.takes_entries), out[part])
+        return out
 
     # State
 

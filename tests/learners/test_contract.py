@@ -26,13 +26,24 @@ VARIANTS = {
     "LogisticReject": ({}, {"scale": "none"}, {"scale": "range", "l2": 0.01}),
     "OAMgd": ({}, {"buffer_size": 7, "scale": "range"}, {"C": 0.1, "scale": "none"}),
     "OAMseq": ({}, {"buffer_size": 7, "scale": "none"}, {"C": 0.1, "scale": "range"}),
-    "AdaptiveAUCRO": ({}, {"reject": "rate"}),
+    "AdaptiveAUCRO": (
+        {},
+        {"reject": "rate"},
+        {"covariance": "diagonal"},
+        {"covariance": "means"},
+    ),
     "AUCRO": (
         {},
         {"reject": "rate", "reject_rate": 0.4},
         {"solver": "sgd"},
         {"half_life": 50.0},
         {"half_life": 50.0, "clock": "class"},
+        {"covariance": "diagonal"},
+        {"covariance": "diagonal", "half_life": 50.0, "reject": "rate"},
+        {"covariance": "diagonal", "half_life": 5.0, "clock": "class", "solve_every": 7},
+        {"covariance": "means"},
+        {"covariance": "means", "half_life": 50.0, "margin": "paper"},
+        {"covariance": "means", "half_life": 5.0, "clock": "class", "scale": "none"},
     ),
 }
 

@@ -9,10 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamlearn.contracts import CodeArray, FloatArray, Label
-from streamlearn.kernels import auc, auc_adaptive, auc_score
-from streamlearn.kernels.rows import first_bad_row
+from streamlearn.kernels import auc, auc_adaptive, auc_score, auc_wide
+from streamlearn.learners.auc.arena import SCALES
 from streamlearn.learners.auc.moments import Moments
 from streamlearn.learners.auc.pairs import PairRejecter
+from streamlearn.learners.auc.wide import (
+    COVARIANCES,
+    FULL_UP_TO,
+    NO_CHANCES,
+    Covariance,
+    Engine,
+    Records,
+    checked_sketch,
+    decay,
+    first_bad_in,
+    forecast,
+    made,
+    rows_in,
+    test_then_learn,
+    write_parameters,
+)
 
 
 class Memory(NamedTuple):
@@ -24,7 +40,6 @@ class Memory(NamedTuple):
 
 
 WIDE = 128
-DIAGONAL_ABOVE = 500
 MEMORIES = (
     Memory(None, False),
     Memory(1000.0, False, WIDE),
@@ -33,7 +48,7 @@ MEMORIES = (
     Memory(100.0, True),
 )
 CLIP = 3.0
-NO_CHANCES = np.empty(0)
+REGULARIZATION_OF_STEPS = 1e-4
 MEMO_WIDTH = auc_adaptive.MEMO_WIDTH  # what the memories said, and what the forecasters made of it
 
 
@@ -52,14 +67,17 @@ class AdaptiveAUCRO(PairRejecter):
         events, and of pairs, is rejected; the rate is held while the stream drifts.
     reject_rate : float
         Only for rate: in (0, 1].
+    covariance, sketch_size
+        As in `AUCRO`: what each memory keeps.
     max_features : int
     positive : bool, int, float, str or None
         The positive label; None: True, 1 or the greater of the two.
 
     Notes
     -----
-    Memories have half-lives of infinity, 1000, 100 and 20 events, and of 100 events of the own class; beyond 128
-    features those of 1000 and 20 are dropped (they count as undecided), beyond 500 only variances are kept. The mixture
+    Memories have half-lives of infinity, 1000, 100 and 20 events, and of 100 events of the own class. Beyond 128
+    features those of 1000 and 20 are dropped for good where whole covariances are kept or sketched (they count as
+    undecided); with ``covariance="auto"`` only variances are kept beyond 500. The mixture
     is that of Herbster, Warmuth 1998, "Tracking the Best Expert", on log-loss.
 
     Scores are log-likelihood ratios: the log-odds of the mixture less those of the class counts.
@@ -82,20 +100,33 @@ class AdaptiveAUCRO(PairRejecter):
         reject_cost: float = 0.5,
         reject: Literal["cost", "rate"] = "cost",
         reject_rate: float = 0.2,
-        max_features: int = 2048,
+        covariance: Covariance = "auto",
+        sketch_size: int = 32,
+        max_features: int = 65_536,
         positive: Label | None = None,
     ) -> None:
         self.reject_cost = reject_cost
         self._set_reject(reject, reject_rate)
+        self.covariance = covariance
+        self._among("covariance", COVARIANCES)
+        self.sketch_size = checked_sketch(self.name, sketch_size)
         self.max_features = max_features
         self.positive = positive
         self._kept = list(range(len(MEMORIES)))
-        self._bank = Moments(n_memories=len(MEMORIES), exact=True, diagonal_above=DIAGONAL_ABOVE)
+        self._bank: Moments | Engine = made(covariance, len(MEMORIES), sketch_size) or Moments(
+            n_memories=len(MEMORIES), exact=True
+        )
         self._mixer = np.zeros(auc_adaptive.MIXER_SIZE)
         auc_adaptive.reset_mixer(self._mixer)
         self._make_scratch()
         self._write_parameters()
         super().__init__()
+        self._features.by_entries = self.takes_entries
+
+    @property
+    def takes_entries(self) -> bool:
+        """Whether rows may come by their nonzeros, in any number of features."""
+        return not isinstance(self._bank, Moments)
 
     def _make_scratch(self) -> None:
         # Room for one event, so that one by one nothing is allocated.
@@ -103,21 +134,37 @@ class AdaptiveAUCRO(PairRejecter):
         self._unread = np.zeros(1)
 
     def _write_parameters(self) -> None:
-        self._bank.F[auc.CLIP] = CLIP
+        slots: Any = auc
+        if isinstance(self._bank, Moments):
+            self._bank.F[auc.CLIP] = CLIP
+        else:
+            slots = auc_wide
+            write_parameters(self._bank, clip=CLIP, scaling=SCALES["standard"], raw=False)
         for e, column in enumerate(self._kept):
             memory, H = MEMORIES[column], self._bank.memory(e)
-            H[auc.DECAY] = 1.0 if memory.half_life is None else 0.5 ** (1.0 / memory.half_life)
-            H[auc.CLASS_CLOCK] = memory.by_class
-            H[auc.REGULARIZATION] = -1.0
-            H[auc.COLUMN] = column
+            H[slots.DECAY] = decay(memory.half_life)
+            H[slots.CLASS_CLOCK] = memory.by_class
+            H[slots.REGULARIZATION] = REGULARIZATION_OF_STEPS if self.covariance == "means" else -1.0
+            H[slots.COLUMN] = column
 
     # Hooks
 
     def _widen(self, n_features: int) -> None:
+        if self.covariance not in ("diagonal", "means"):
+            self._drop_memories(n_features)
+        if isinstance(self._bank, Moments) and self.covariance == "auto" and n_features > FULL_UP_TO:
+            self._bank = Records.of(self._bank)
+            self._features.by_entries = True
+            self._write_parameters()
+        self._bank.widen(n_features)
+
+    def _drop_memories(self, n_features: int) -> None:
+        """Drop the memories that are not kept at this width."""
         staying = [e for e, k in enumerate(self._kept) if n_features <= (MEMORIES[k].max_width or n_features)]
-        self._bank.widen(n_features, staying)
-        self._kept = [self._kept[e] for e in staying]
-        self._memo_of_one[:] = 0.0
+        if len(staying) < len(self._kept):
+            self._bank.keep(staying)
+            self._kept = [self._kept[e] for e in staying]
+            self._memo_of_one[:] = 0.0
 
     def _swap_classes(self) -> None:
         self._bank.swap_classes()
@@ -125,10 +172,10 @@ class AdaptiveAUCRO(PairRejecter):
         if self._hold is not None:
             self._hold.swap_classes()
 
-    def _score(self, X: FloatArray, out: FloatArray) -> int:
+    def _score(self, X: Any, out: FloatArray) -> int:
         return self._score_memo(X, out, self._room(len(X)), self._memo(len(X)))
 
-    def _probability(self, X: FloatArray, out: FloatArray) -> int:
+    def _probability(self, X: Any, out: FloatArray) -> int:
         return self._score_memo(X, self._room(len(X)), out, self._memo(len(X)))
 
     def _room(self, n: int) -> FloatArray:
@@ -138,9 +185,21 @@ class AdaptiveAUCRO(PairRejecter):
         """Return room for n memos, with zeros for the memories that were dropped: they are undecided."""
         return self._memo_of_one if n == 1 else np.zeros((n, MEMO_WIDTH))
 
-    def _probability_one(self, row: FloatArray) -> float:
+    def _margins(self, X: Any, memo: FloatArray) -> int:
+        """Write what the memories say."""
+        if isinstance(self._bank, Moments):
+            return auc_score.margins(self._bank.F, X, memo)
+        return forecast(self._bank, X, memo, NO_CHANCES)
+
+    def _margins_then_learn(self, X_test: Any, X_learn: Any, codes: CodeArray, memo: FloatArray) -> int:
+        """For each i: write what the memories say of X_test[i], then let them learn X_learn[i]."""
+        if isinstance(self._bank, Moments):
+            return auc.test_then_learn(self._bank.F, X_test, X_learn, codes, memo, NO_CHANCES)
+        return test_then_learn(self._bank, X_test, X_learn, codes, memo, NO_CHANCES)
+
+    def _probability_one(self, row: Any) -> float:
         memo = self._memo_of_one
-        if auc_score.margins(self._bank.F, row, memo) >= 0:
+        if self._margins(row, memo) >= 0:
             return math.nan
         return auc_adaptive.mixed_probability(self._mixer, memo)
 
@@ -149,28 +208,28 @@ class AdaptiveAUCRO(PairRejecter):
         negatives, positives = self._mixer[:2]
         return math.log(negatives + 0.5) - math.log(positives + 0.5)
 
-    def _learn(self, X: FloatArray, codes: CodeArray) -> int:
+    def _learn(self, X: Any, codes: CodeArray) -> int:
         if self._hold is not None:
             return self._learn_held(X, codes)
         memo = self._memo(len(X))
-        bad = auc.test_then_learn(self._bank.F, X, X, codes, memo, NO_CHANCES)
+        bad = self._margins_then_learn(X, X, codes, memo)
         if bad < 0:
             auc_adaptive.learn(self._mixer, memo, codes)
         return bad
 
     def _test_then_learn(
-        self, X_test: FloatArray, X_learn: FloatArray, codes: CodeArray, scores: FloatArray, probabilities: FloatArray
+        self, X_test: Any, X_learn: Any, codes: CodeArray, scores: FloatArray, probabilities: FloatArray
     ) -> int:
         if X_test is X_learn:
             memo = self._memo(len(X_test))
             return self._test_then_learn_memo(X_test, X_learn, codes, scores, probabilities, memo, memo)
-        bad = max(first_bad_row(X_test), first_bad_row(X_learn))
+        bad = max(first_bad_in(X_test), first_bad_in(X_learn))
         if bad >= 0:
             return bad
         for i in range(len(X_test)):
             row = slice(i, i + 1)
-            self._score_memo(X_test[row], scores[row], probabilities[row], self._memo(1))
-            self._learn(X_learn[row], codes[row])
+            self._score_memo(rows_in(X_test, row), scores[row], probabilities[row], self._memo(1))
+            self._learn(rows_in(X_learn, row), codes[row])
         return -1
 
     # Late labels
@@ -184,10 +243,10 @@ class AdaptiveAUCRO(PairRejecter):
         if len(self._kept) < len(MEMORIES):
             memo[:, : len(MEMORIES)] = 0.0
 
-    def _score_memo(self, X: FloatArray, scores: FloatArray, probabilities: FloatArray, memo: FloatArray) -> int:
+    def _score_memo(self, X: Any, scores: FloatArray, probabilities: FloatArray, memo: FloatArray) -> int:
         """Forecast, and write to memo[n, memo_width] what the memories said."""
         self._clear_dropped(memo)
-        bad = auc_score.margins(self._bank.F, X, memo)
+        bad = self._margins(X, memo)
         if bad >= 0:
             return bad
         auc_adaptive.mix(self._mixer, memo, scores, probabilities)
@@ -195,8 +254,8 @@ class AdaptiveAUCRO(PairRejecter):
 
     def _test_then_learn_memo(
         self,
-        X_test: FloatArray,
-        X_learn: FloatArray,
+        X_test: Any,
+        X_learn: Any,
         codes: CodeArray,
         scores: FloatArray,
         probabilities: FloatArray,
@@ -209,12 +268,12 @@ class AdaptiveAUCRO(PairRejecter):
         of one array, row i of memo_learn being an earlier row of memo_test.
         """
         if self._hold is not None and memo_test is not memo_learn:
-            bad = first_bad_row(X_test)
+            bad = first_bad_in(X_test)
 
             def run(part: slice) -> int:
                 return self._mix_then_learn(
-                    X_test[part],
-                    X_learn[part],
+                    rows_in(X_test, part),
+                    rows_in(X_learn, part),
                     codes[part],
                     scores[part],
                     probabilities[part],
@@ -230,8 +289,8 @@ class AdaptiveAUCRO(PairRejecter):
 
     def _mix_then_learn(
         self,
-        X_test: FloatArray,
-        X_learn: FloatArray,
+        X_test: Any,
+        X_learn: Any,
         codes: CodeArray,
         scores: FloatArray,
         probabilities: FloatArray,
@@ -240,7 +299,7 @@ class AdaptiveAUCRO(PairRejecter):
     ) -> int:
         """Do so, without a look at the rate."""
         self._clear_dropped(memo_test)
-        bad = auc.test_then_learn(self._bank.F, X_test, X_learn, codes, memo_test, NO_CHANCES)
+        bad = self._margins_then_learn(X_test, X_learn, codes, memo_test)
         if bad >= 0:
             return bad
         if memo_test is memo_learn:

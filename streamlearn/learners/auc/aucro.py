@@ -9,11 +9,27 @@ from numpy.typing import NDArray
 
 from streamlearn.contracts import CodeArray, FloatArray, Label
 from streamlearn.errors import BadParameter
-from streamlearn.kernels import auc, auc_score, auc_sgd
-from streamlearn.kernels.rows import first_bad_row
+from streamlearn.kernels import auc, auc_score, auc_sgd, auc_wide
 from streamlearn.learners.auc.arena import SCALES
 from streamlearn.learners.auc.moments import Moments
 from streamlearn.learners.auc.pairs import PairRejecter
+from streamlearn.learners.auc.wide import (
+    COVARIANCES,
+    FULL_UP_TO,
+    NO_CHANCES,
+    NOTHING,
+    Covariance,
+    Engine,
+    Records,
+    checked_sketch,
+    decay,
+    first_bad_in,
+    forecast,
+    made,
+    rows_in,
+    test_then_learn,
+    write_parameters,
+)
 from streamlearn.learners.base import ONE_CODE
 
 DEFAULT_REGULARIZATION = 1e-4
@@ -57,6 +73,13 @@ class AUCRO(PairRejecter):
         features that only ever took two values: least squares is hurt by single far values. None never cuts.
     solve_every : int or None
         Only for exact: solve every so many events; None by how much the statistics moved and what a solve costs.
+    covariance : {"auto", "full", "diagonal", "means", "sketch"}
+        What is kept of the covariance of m features, and so what an event costs. ``full``: all of it, O(m^2).
+        ``diagonal``: variances. ``means``: nothing; one gradient step an event. Both take O(nonzeros of the event).
+        ``sketch``: variances, and of the rest what `sketch_size` directions hold, O(m sketch_size). ``auto``: full up
+        to 500 features, then, from the event on that brings more, diagonal. For sgd: full, or auto, which is full then.
+    sketch_size : int
+        Only for sketch: directions kept of each class.
     max_features : int
     positive : bool, int, float, str or None
         The positive label; None: True, 1 or the greater of the two.
@@ -94,7 +117,9 @@ class AUCRO(PairRejecter):
         scale: Literal["auto", "standard", "range", "none"] = "auto",
         clip: float | None = 3.0,
         solve_every: int | None = None,
-        max_features: int = 2048,
+        covariance: Covariance = "auto",
+        sketch_size: int = 32,
+        max_features: int = 65_536,
         positive: Label | None = None,
     ) -> None:
         self.margin = margin
@@ -109,12 +134,16 @@ class AUCRO(PairRejecter):
         self.scale = scale
         self.clip = clip
         self.solve_every = solve_every
+        self.covariance = covariance
+        self.sketch_size = sketch_size
         self.max_features = max_features
         self.positive = positive
         self._check()
         self._moments = Moments(exact=solver == "exact")
+        self._wide: Engine | None = made(covariance, 1, sketch_size)
         self._write_parameters()
         super().__init__()
+        self._features.by_entries = self._wide is not None
 
     # Parameters
 
@@ -130,29 +159,55 @@ class AUCRO(PairRejecter):
             self._number("learning_rate", self.learning_rate, 0.0, 1.0)
         if self.regularization != "auto":
             self._number("regularization", self.regularization, SMALLEST_REGULARIZATION, math.inf)
+        self._among("covariance", COVARIANCES)
+        self._check_covariance()
         every = self.solve_every
         if every is not None and (isinstance(every, bool) or not isinstance(every, int) or every < 1):
             raise BadParameter(f"{self.name}: solve_every must be a whole number >= 1 or None, got {every!r}")
 
+    def _check_covariance(self) -> None:
+        if self.solver == "sgd" and self.covariance not in ("auto", "full"):
+            raise BadParameter(
+                f"{self.name}: covariance must be 'auto' or 'full' with solver='sgd', got {self.covariance!r}"
+            )
+        if self.covariance == "means" and self.scale == "range":
+            raise BadParameter(
+                f"{self.name}: scale must be 'standard', 'auto' or 'none' with covariance='means', got 'range'"
+            )
+        checked_sketch(self.name, self.sketch_size)
+
     def _write_parameters(self) -> None:
+        if self._wide is not None:
+            write_parameters(
+                self._wide,
+                clip=self.clip,
+                scaling=SCALES["standard" if self.scale == "auto" else self.scale],
+                raw=self.margin == "paper",
+            )
+            self._write_memory(self._wide.memory(0), auc_wide)
+            return
         F, H = self._moments.F, self._moments.memory(0)
         F[auc.CLIP] = 0.0 if self.clip is None else self.clip
         F[auc.SCALING] = SCALES["standard" if self.scale == "auto" else self.scale]
         F[auc.RAW] = self.margin == "paper"
-        H[auc.DECAY] = 1.0 if self.half_life is None else 0.5 ** (1.0 / self.half_life)
-        H[auc.CLASS_CLOCK] = self.clock == "class"
-        H[auc.EVERY] = 0.0 if self.solve_every is None else self.solve_every
-        H[auc.RATE] = 0.0 if self.learning_rate == "auto" else self.learning_rate
-        unset = -1.0 if self.solver == "exact" else DEFAULT_REGULARIZATION
-        H[auc.REGULARIZATION] = unset if self.regularization == "auto" else self.regularization
-        H[auc.COLUMN] = 0.0
+        self._write_memory(H, auc)
+
+    def _write_memory(self, H: FloatArray, slots: Any) -> None:
+        H[slots.DECAY] = decay(self.half_life)
+        H[slots.CLASS_CLOCK] = self.clock == "class"
+        H[slots.EVERY] = 0.0 if self.solve_every is None else self.solve_every
+        H[slots.RATE] = 0.0 if self.learning_rate == "auto" else self.learning_rate
+        steps = self.solver == "sgd" or self.covariance == "means"
+        unset = DEFAULT_REGULARIZATION if steps else -1.0
+        H[slots.REGULARIZATION] = unset if self.regularization == "auto" else self.regularization
+        H[slots.COLUMN] = 0.0
 
     # One event: the common case of the base's methods written out, which is 8 % of forecast and lesson of 50 features.
 
     def learn_one(self, x: Any, y: Any = None) -> Self:
         """Learn one event."""
         code = self._labels.code(y)
-        if code >= -1 and self.solver == "exact" and self._hold is None:
+        if code >= -1 and self.solver == "exact" and self._hold is None and self._wide is None:
             row = self._features.row(x)
             if row is not None and auc.learn(self._moments.F, row, ONE_CODE[code]) < 0:
                 return self
@@ -161,7 +216,7 @@ class AUCRO(PairRejecter):
     def predict_one(self, x: Any) -> Label | None:
         """Return the more probable label, or None to abstain."""
         row = self._features.row(x)
-        if row is not None:
+        if row is not None and self._wide is None:
             p, cost = auc_score.probability(self._moments.F, row), self._reject_cost
             if p >= 0.5:
                 return self._decided[1] if cost == 0.5 or p >= 1.0 - cost else None
@@ -171,64 +226,79 @@ class AUCRO(PairRejecter):
 
     # Hooks
 
+    @property
+    def takes_entries(self) -> bool:
+        """Whether rows may come by their nonzeros, in any number of features."""
+        return self._wide is not None
+
     def _widen(self, n_features: int) -> None:
-        self._moments.widen(n_features)
+        if self._wide is None and self.covariance == "auto" and self.solver == "exact" and n_features > FULL_UP_TO:
+            self._wide, self._moments = Records.of(self._moments), Moments(exact=True)
+            self._features.by_entries = True
+            self._write_parameters()
+        (self._moments if self._wide is None else self._wide).widen(n_features)
 
     def _swap_classes(self) -> None:
-        self._moments.swap_classes()
+        (self._moments if self._wide is None else self._wide).swap_classes()
         if self._hold is not None:
             self._hold.swap_classes()
 
-    def even_score(self) -> float:
-        """Return the ranking score at which both labels are equally likely: the scores leave the prior odds out."""
-        F, H = self._moments.F, self._moments.memory(0)
-        negatives, positives = F[auc.SEEN : auc.SEEN + 2] if self.clock == "class" else H[auc.WEIGHT : auc.WEIGHT + 2]
-        odds = math.log(positives + 0.5) - math.log(negatives + 0.5)
-        if self.margin == "log-odds":
-            return -odds
-        return -odds / float(H[auc.LLR]) if H[auc.LLR] > 0.0 else 0.0
-
-    def _learn(self, X: FloatArray, codes: CodeArray) -> int:
+    def _learn(self, X: Any, codes: CodeArray) -> int:
         if self._hold is not None:
             return self._learn_held(X, codes)
+        if self._wide is not None:
+            return self._wide.run(X, codes, NOTHING, NO_CHANCES)
         if self.solver == "exact":
             return auc.learn(self._moments.F, X, codes)
         return auc_sgd.learn(self._moments.F, X, codes)
 
-    def _score(self, X: FloatArray, out: FloatArray) -> int:
+    def _score(self, X: Any, out: FloatArray) -> int:
+        if self._wide is not None:
+            return forecast(self._wide, X, out.reshape(-1, 1), NO_CHANCES)
         return auc_score.margins(self._moments.F, X, out.reshape(-1, 1))
 
-    def _probability(self, X: FloatArray, out: FloatArray) -> int:
+    def _probability(self, X: Any, out: FloatArray) -> int:
+        if self._wide is not None:
+            return forecast(self._wide, X, NOTHING, out)
         return auc_score.probabilities(self._moments.F, X, out)
 
-    def _probability_one(self, row: FloatArray) -> float:
+    def _probability_one(self, row: Any) -> float:
+        if self._wide is not None:
+            return super()._probability_one(row)
         return auc_score.probability(self._moments.F, row)
 
-    def _test_then_learn(
-        self, X_test: FloatArray, X_learn: FloatArray, codes: CodeArray, scores: FloatArray, probabilities: FloatArray
-    ) -> int:
+    def _run(self, X_test: Any, X_learn: Any, codes: CodeArray, scores: FloatArray, chances: FloatArray) -> int:
+        """Forecast and learn, without a look at the rate."""
+        if self._wide is not None:
+            return test_then_learn(self._wide, X_test, X_learn, codes, scores.reshape(-1, 1), chances)
         kernel = auc.test_then_learn if self.solver == "exact" else auc_sgd.test_then_learn
+        return kernel(self._moments.F, X_test, X_learn, codes, scores.reshape(-1, 1), chances)
+
+    def _test_then_learn(
+        self, X_test: Any, X_learn: Any, codes: CodeArray, scores: FloatArray, probabilities: FloatArray
+    ) -> int:
         if self._hold is None:
-            return kernel(self._moments.F, X_test, X_learn, codes, scores.reshape(-1, 1), probabilities)
+            return self._run(X_test, X_learn, codes, scores, probabilities)
 
         def run(part: slice) -> int:
-            margins = scores[part].reshape(-1, 1)
-            return kernel(self._moments.F, X_test[part], X_learn[part], codes[part], margins, probabilities[part])
+            return self._run(
+                rows_in(X_test, part), rows_in(X_learn, part), codes[part], scores[part], probabilities[part]
+            )
 
         if X_test is not X_learn:
-            bad = first_bad_row(X_test)
+            bad = first_bad_in(X_test)
             return bad if bad >= 0 else self._one_by_one_held(X_learn, codes, run)
-        bad = run(slice(None))
+        bad = self._run(X_test, X_learn, codes, scores, probabilities)
         if bad < 0:
             self._take_held(codes, probabilities, scores)
         return bad
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         held = {} if self._hold is None else {"hold": self._hold.R}
-        return {**self._moments.arrays(), **held}
+        return {**(self._moments if self._wide is None else self._wide).arrays(), **held}
 
     def _set_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
         super()._set_arrays(arrays)
-        self._moments.write_sizes()
+        (self._moments if self._wide is None else self._wide).write_sizes()
         self._write_parameters()
         self._refresh_held()

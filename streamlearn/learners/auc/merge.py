@@ -137,6 +137,7 @@ def merge_aucro(models: Sequence[AUCRO], how: str, trim: float, before: AUCRO | 
         _check(model)
     ground = Ground.of(everyone)
     made = ground.blank()
+    _check(made)  # together they may be too wide
     everyone = [ground.oriented(model) for model in everyone]
     origin = _origin(everyone, ground)
     parts = [PartMoments.of(model, ground, origin) for model in everyone]
@@ -157,8 +158,8 @@ def merge_aucro(models: Sequence[AUCRO], how: str, trim: float, before: AUCRO | 
 def _check(model: AUCRO) -> None:
     if model.reject != "cost":
         raise BadParameter(f"{model.name}: reject must be 'cost' to be merged, got {model.reject!r}")
-    form = getattr(model, "covariance", "full")
-    if form not in ("full", "auto") or not isinstance(model._moments, Moments):
+    form = model.covariance
+    if form not in ("full", "auto") or model.takes_entries:
         raise BadParameter(f"{model.name}: covariance must be 'full' to be merged, got {form!r}")
 
 

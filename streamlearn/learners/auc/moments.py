@@ -32,18 +32,15 @@ class Moments:
     n_memories : int
     exact : bool
         For the exact solver: triangles, and a workspace of that size. Else whole matrices, as sgd wants them.
-    diagonal_above : int or None
-        Width beyond which only variances are kept.
 
     Attributes
     ----------
     F : float64[arena_size]
     """
 
-    def __init__(self, *, n_memories: int = 1, exact: bool, diagonal_above: int | None = None) -> None:
+    def __init__(self, *, n_memories: int = 1, exact: bool) -> None:
         self.n_memories = n_memories
         self.exact = exact
-        self.diagonal_above = diagonal_above
         self._allocate(0)
         for e in range(n_memories):
             self.memory(e)[auc.FACTOR : auc.FACTOR + 2] = 1.0
@@ -51,11 +48,9 @@ class Moments:
     def _allocate(self, n_features: int) -> None:
         self.n_features = n_features
         self.capacity = capacity(n_features)
-        self.diagonal = self.diagonal_above is not None and n_features > self.diagonal_above
-        whole = triangle_size(self.capacity) if self.exact else self.capacity**2
-        self._matrix_size = self.capacity if self.diagonal else whole
+        self._matrix_size = triangle_size(self.capacity) if self.exact else self.capacity**2
         self._memory_size = auc.MEMORY_HEADER + auc.N_OWN * self.capacity + 2 * self._matrix_size
-        workspace = self._matrix_size if self.exact and not self.diagonal else 0
+        workspace = self._matrix_size if self.exact else 0
         self.F = _aligned_zeros(self._first_memory() + self.n_memories * self._memory_size + workspace)
         self.write_sizes()
         common = self.common()
@@ -64,7 +59,7 @@ class Moments:
     def write_sizes(self) -> None:
         """Write the sizes to the header, which kernels rely on: a saved state that was copied in may be damaged."""
         F = self.F
-        F[auc.CAPACITY], F[auc.DIAGONAL] = self.capacity, self.diagonal
+        F[auc.CAPACITY] = self.capacity
         F[auc.MEMORY_SIZE], F[auc.N_MEMORIES] = self._memory_size, self.n_memories
 
     def _first_memory(self) -> int:
@@ -93,13 +88,18 @@ class Moments:
         """Return the scatter of both classes in memory e as it is stored, float64[2, n_elements], a view."""
         return self.memory(e)[auc.MEMORY_HEADER + auc.N_OWN * self.capacity :].reshape(2, self._matrix_size)
 
-    def widen(self, n_features: int, kept: Sequence[int] | None = None) -> None:
-        """Make room for columns that were 0 for ever; keep all memories or only those listed."""
-        kept = range(self.n_memories) if kept is None else kept
-        over = self.diagonal_above is not None and n_features > self.diagonal_above
-        if capacity(n_features) == self.capacity and over == self.diagonal and len(kept) == self.n_memories:
+    def widen(self, n_features: int) -> None:
+        """Make room for columns that were 0 for ever."""
+        if capacity(n_features) == self.capacity:
             self.n_features = n_features
-            return
+        else:
+            self._move(n_features, range(self.n_memories))
+
+    def keep(self, memories: Sequence[int]) -> None:
+        """Keep but these memories."""
+        self._move(self.n_features, memories)
+
+    def _move(self, n_features: int, kept: Sequence[int]) -> None:
         old = Moments.__new__(Moments)
         old.__dict__.update(self.__dict__)
         self.n_memories = len(kept)
@@ -114,9 +114,6 @@ class Moments:
                 self._copy_scatter(old, source, target)
 
     def _copy_scatter(self, old: Moments, source: FloatArray, target: FloatArray) -> None:
-        if self.diagonal:
-            target[: old.capacity] = source if old.diagonal else source[_diagonal_places(old.capacity)]
-            return
         if not self.exact:
             target.reshape(self.capacity, -1)[: old.capacity, : old.capacity] = source.reshape(old.capacity, -1)
             return
@@ -139,8 +136,6 @@ class Moments:
     def covariance(self, e: int, label: int) -> FloatArray:
         """Return the covariance of a class's clipped, shifted events in memory e, float64[n_features, n_features]."""
         m, factor, stored = self.n_features, self.memory(e)[auc.FACTOR + label], self.scatter(e)[label]
-        if self.diagonal:
-            return np.diag(factor * stored[:m])
         full = np.zeros((self.capacity, self.capacity))
         if not self.exact:
             full[:] = stored.reshape(full.shape)
@@ -151,12 +146,9 @@ class Moments:
         return covariance
 
     def set_covariance(self, e: int, label: int, covariance: FloatArray) -> None:
-        """Store what `covariance` gives, with factor 1; of a memory of variances the diagonal."""
+        """Store what `covariance` gives, with factor 1."""
         m, stored = self.n_features, self.scatter(e)[label]
         self.memory(e)[auc.FACTOR + label] = 1.0
-        if self.diagonal:
-            stored[:m] = covariance.diagonal()
-            return
         full = np.zeros((self.capacity, self.capacity))
         full[:m, :m] = covariance
         if not self.exact:
@@ -184,8 +176,3 @@ def _block_rows(cap: int) -> list[tuple[int, int]]:
         rows.append((start, n))
         start += BLOCK * n
     return rows
-
-
-def _diagonal_places(cap: int) -> NDArray[np.int64]:
-    """Return where the diagonal lies in a triangle of block rows."""
-    return np.array([a + r * n + r for a, n in _block_rows(cap) for r in range(BLOCK)])

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from streamlearn.contracts import CodeArray, FeatureName, FloatArray, Tested
 from streamlearn.errors import BadParameter, BadShape
 from streamlearn.features.frames import labels_of
-from streamlearn.kernels.rows import first_bad_row
 from streamlearn.learners.auc.holding import RateHold
+from streamlearn.learners.auc.wide import first_bad_in, rows_in
 from streamlearn.learners.base import BinaryScorer, checked_reject_cost
 
 ALPHA_ROOT = 0.17604  # alpha(d) = 0 at d = 0.176040..., rounded up
@@ -137,20 +137,21 @@ class PairRejecter(BinaryScorer):
 
     # Holding a rate: learners call `_learn_held` and `_test_then_learn_held` where there is a `_hold`.
 
-    def _learn_held(self, X: FloatArray, codes: CodeArray) -> int:
+    def _learn_held(self, X: Any, codes: CodeArray) -> int:
         """Learn rows through forecasts: what is held is the rate among these."""
         return self._test_then_learn(X, X, codes, np.empty(len(X)), np.empty(len(X)))
 
-    def _one_by_one_held(self, X_learn: FloatArray, codes: CodeArray, learn: Callable[[slice], int]) -> int:
+    def _one_by_one_held(self, X_learn: Any, codes: CodeArray, learn: Callable[[slice], int]) -> int:
         """For each row: forecast it by the present model, call `learn` for it, and let the rate see the forecast."""
-        bad = first_bad_row(X_learn)
+        bad = first_bad_in(X_learn)
         if bad >= 0:
             return bad
         score, chance = np.empty(1), np.empty(1)
         for i in range(len(X_learn)):
             row = slice(i, i + 1)
-            self._score(X_learn[row], score)
-            self._probability(X_learn[row], chance)
+            one: Any = rows_in(X_learn, row)
+            self._score(one, score)
+            self._probability(one, chance)
             bad = learn(row)
             if bad >= 0:
                 return i
