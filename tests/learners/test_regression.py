@@ -7,6 +7,7 @@ import pytest
 
 from streamlearn import ORLRegressor
 from streamlearn.errors import BadParameter
+from tests.contract import same
 from tests.contract_regressor import CHECKS
 
 BATCHES = {"mode": "batches", "batch_size": 50}
@@ -108,6 +109,49 @@ def test_a_poisoned_start_is_forgotten():
         # Without a restart those that never forget are still off by more than a quarter here.
         found = body._theta[k, 1:7] / body._scale
         assert np.linalg.norm(found - theta) / np.linalg.norm(theta) < 0.05
+
+
+@pytest.mark.parametrize("seed", [14, 15])
+def test_a_start_with_too_many_bad_rows_is_looked_at_again(seed):
+    X, y, _, theta = problem(seed, 2000, 20)
+    rng = np.random.default_rng(15)
+    n_start = 2 * 21 + 50
+    bad = rng.random(2000) < 0.35
+    bad[:n_start] = rng.random(n_start) < 0.55
+    y[bad] = 60.0 - 3.0 * X[bad] @ theta  # all on one plane
+    model = ORLRegressor().learn_many(X[: 4 * n_start - 1], y[: 4 * n_start - 1])
+    # The plane of the bad rows, or between the two.
+    assert error(model, theta) > 2.0
+    model.learn_one(X[4 * n_start - 1], y[4 * n_start - 1])
+    assert error(model, theta) < 0.15
+    assert len(model._body._waiting) == 0
+    assert error(model.learn_many(X[4 * n_start :], y[4 * n_start :]), theta) < 0.05
+
+
+def test_a_second_look_is_the_same_for_any_batches_and_through_unknown_targets():
+    X, y, _, _ = problem(17, 400, 3)
+    y[::3] = np.nan
+    y[1::3] += np.where(np.arange(len(y[1::3])) < 30, 1000.0, 0.0)
+    whole = ORLRegressor().learn_many(X, y)
+    cut = ORLRegressor()
+    for start in range(0, 400, 7):
+        cut.learn_many(X[start : start + 7], y[start : start + 7])
+    assert same(cut.state(), whole.state())
+    halfway = ORLRegressor().learn_many(X[:200], y[:200])
+    assert same(ORLRegressor.from_state(halfway.state()).learn_many(X[200:], y[200:]).state(), whole.state())
+
+
+@pytest.mark.parametrize("share", [0.3, 0.4, 0.45])
+def test_heavy_tails_do_not_hide_bad_rows_on_one_side(share):
+    rng = np.random.default_rng(16)
+    n, p = 6000, 10
+    theta, X = rng.normal(size=p), rng.normal(size=(n, p))
+    good = X @ theta + rng.standard_t(2, size=n)
+    y = np.where(rng.random(n) < share, good + 40.0, good)
+    model = ORLRegressor()
+    off = np.abs(model.test_then_learn_many(X, y) - good)
+    # Of the good targets' spread about the plane; a constant shift by 40 share would be more than ten times that.
+    assert np.median(off[-1000:]) < 2.5
 
 
 def test_a_jump_of_the_truth_is_followed():
