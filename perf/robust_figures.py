@@ -1,22 +1,26 @@
-"""The published simulations: errors by batch and by share of outliers, distributed faults, breakdown and drift.
+"""The published simulations: errors by batch and by share of outliers, breakdown and drift.
 
-python perf/robust_figures.py regression|pca|faults|breakdown|drift [--batches T] [--shares 0.2 0.4] [--features P]
+python perf/robust_figures.py regression|pca|breakdown|drift [--batches T] [--shares 0.2 0.4] [--features P] [--quick]
 
-Each prints a table and writes robust_<name>.png to the present folder. Setting of Feng, Xu and Mannor (2017): standard
-normal x, noise of variance 1, outliers uniform on [-10, 10] with the sign of the response turned; errors relative.
-"Concentrated" puts the same number of outliers into as few batches as hold them. Isotropic outliers hardly separate the
-methods in PCA, so coherent ones (all in one wrong subspace) stand beside them.
+Each prints tables and writes pictures to perf/out/. "Distributed" is one machine a batch, all at once. Setting of Feng,
+Xu and Mannor (2017): standard normal x, noise of variance 1, outliers uniform on [-10, 10] with the sign of the response
+turned; errors relative. "Concentrated" puts the same number of outliers into as few batches as hold them, 45 % of all at
+least. Isotropic outliers hardly separate the methods in PCA, so coherent ones (all in one wrong subspace) stand beside
+them.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 
 import numpy as np
+from robust_show import options, picture, spent, table
 
 from streamlearn import GeometricMedian, geometric_median
+from streamlearn.learners.robust.filters import ProximalFilter
 from streamlearn.learners.robust.lts import LeastTrimmedSquaresFitter
-from streamlearn.learners.robust.projectors import ProjectorWindow
+from streamlearn.learners.robust.projectors import ProjectorRecursion, ProjectorWindow
 from streamlearn.learners.robust.subspace import SubspaceFitter, top_eigenvectors
 
 
@@ -31,61 +35,50 @@ def bad_rows(rng: np.random.Generator, n_batches: int, size: int, share: float, 
     return [np.arange(size) < c for c in counts]
 
 
-def table(title: str, columns: list[str], lines: list[tuple[str, list[float]]]) -> None:
-    print(title)
-    print(" " * 26, *(f"{name:>12s}" for name in columns))
-    for name, values in lines:
-        print(f"{name:26s}", *(f"{value:12.4f}" for value in values), flush=True)
+def regression_batches(rng: np.random.Generator, theta: np.ndarray, size: int, wrong: list[np.ndarray]):
+    """Rows and targets of each batch."""
+    p = len(theta)
+    for bad in wrong:
+        X = rng.normal(size=(size, p))
+        X[bad] = rng.uniform(-10, 10, size=(bad.sum(), p))
+        yield X, np.where(bad, -1.0, 1.0) * (X @ theta) + rng.normal(size=size)
 
 
-def picture(name: str, title: str, x: list[float], lines: list[tuple[str, list[float]]], label: str) -> None:
-    import matplotlib as mpl  # noqa: PLC0415 - an extra
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt  # noqa: PLC0415
-
-    figure, axes = plt.subplots(figsize=(7, 4.5))
-    for which, values in lines:
-        axes.plot(x, values, marker="o", markersize=3, label=which)
-    axes.set(xlabel=label, ylabel="relative error", title=title, yscale="log")
-    axes.legend()
-    figure.tight_layout()
-    figure.savefig(f"robust_{name}.png", dpi=120)
-
-
-def regression(options: argparse.Namespace) -> None:
-    p, size, n_batches = options.features, 20 * options.features, options.batches
+def regression(chosen: argparse.Namespace) -> None:
+    p, size, n_batches, start = chosen.features, 20 * chosen.features, chosen.batches, time.process_time()
     for concentrated in (False, True):
+        kind = "concentrated" if concentrated else "uniform"
         lines: dict[str, list[float]] = {}
-        for share in options.shares:
+        for share in chosen.shares:
             rng = np.random.default_rng(1)
             theta = rng.normal(size=p)
             fitter = LeastTrimmedSquaresFitter()
-            robust, plain = [], []
-            for wrong in bad_rows(rng, n_batches, size, share, concentrated):
-                X = rng.normal(size=(size, p))
-                X[wrong] = rng.uniform(-10, 10, size=(wrong.sum(), p))
-                y = np.where(wrong, -1.0, 1.0) * (X @ theta) + rng.normal(size=size)
-                robust.append(fitter.fit(X, y).theta[1:])
-                plain.append(np.linalg.lstsq(X, y, rcond=None)[0])
+            wrong = bad_rows(rng, n_batches, size, share, concentrated)
+            data = list(regression_batches(rng, theta, size, wrong))
+            robust = np.array([fitter.fit(X, y).theta[1:] for X, y in data])
+            plain = np.array([np.linalg.lstsq(X, y, rcond=None)[0] for X, y in data])
+            X, y = np.concatenate([X for X, _ in data]), np.concatenate([y for _, y in data])
             found = {
-                "ORL, window": GeometricMedian().learn_many(np.array(robust)).median_,
-                "ORL, recursion": GeometricMedian(window=None).learn_many(np.array(robust)).median_,
-                "average of robust": np.mean(robust, axis=0),
-                "distributed (all at once)": geometric_median(robust),
+                "ORL, window": GeometricMedian().learn_many(robust).median_,
+                "ORL, recursion": GeometricMedian(window=None).learn_many(robust).median_,
+                "average of robust": robust.mean(axis=0),
+                "distributed, all robust": geometric_median(robust),
                 "median of least squares": geometric_median(plain),
-                "average of least squares": np.mean(plain, axis=0),
+                "average of least squares": plain.mean(axis=0),
+                "centralised robust": LeastTrimmedSquaresFitter().fit(X, y).theta[1:],
+                "centralised least squares": np.linalg.lstsq(X, y, rcond=None)[0],
             }
             for name, value in found.items():
                 lines.setdefault(name, []).append(float(np.linalg.norm(value - theta) / np.linalg.norm(theta)))
-            by_batch(np.array(robust), np.array(plain), theta, share, concentrated)
-        kind = "concentrated" if concentrated else "uniform"
-        title = f"regression, p={p}, b={size}, T={n_batches}, {kind}"
-        table(title, [f"{share:.2f}" for share in options.shares], list(lines.items()))
-        picture(f"regression_{kind}", title, options.shares, list(lines.items()), "share of outliers")
+            if share in (0.2, 0.4):
+                by_batch(chosen, robust, plain, theta, f"{kind}_{share:.2f}")
+        title = f"regression, p={p}, b={size}, T={n_batches}, {kind}: relative error by share of outliers"
+        table(title, [f"{share:.2f}" for share in chosen.shares], list(lines.items()))
+        picture(chosen.out / f"robust_regression_{kind}.png", title, chosen.shares, list(lines.items()), "share bad")
+    spent(start)
 
 
-def by_batch(robust: np.ndarray, plain: np.ndarray, theta: np.ndarray, share: float, concentrated: bool) -> None:
+def by_batch(chosen: argparse.Namespace, robust: np.ndarray, plain: np.ndarray, theta: np.ndarray, kind: str) -> None:
     """Errors as the batches come in."""
     at = sorted({max(len(robust) * k // 10, 1) for k in range(1, 11)})
     forms = {"ORL, window": GeometricMedian(), "ORL, recursion": GeometricMedian(window=None)}
@@ -98,21 +91,24 @@ def by_batch(robust: np.ndarray, plain: np.ndarray, theta: np.ndarray, share: fl
         for name, value in values.items():
             lines.setdefault(name, []).append(float(np.linalg.norm(value - theta) / np.linalg.norm(theta)))
         done = stop
-    kind = "concentrated" if concentrated else "uniform"
-    title = f"regression by batch, share {share:.2f} {kind}"
+    title = f"regression by batch, {kind.replace('_', ', share ')}"
     table(title, [str(k) for k in at], list(lines.items()))
-    picture(f"by_batch_{kind}_{share:.2f}", title, at, list(lines.items()), "batches")
+    picture(chosen.out / f"robust_by_batch_{kind}.png", title, at, list(lines.items()), "batches")
 
 
 def projector_error(components: np.ndarray, truth: np.ndarray) -> float:
     return float(np.linalg.norm(components.T @ components - truth @ truth.T) / np.sqrt(truth.shape[1]))
 
 
-def held(subspaces: list[np.ndarray], window: int) -> np.ndarray:
-    ring = ProjectorWindow(window, len(subspaces[0]))
-    ring.widen(subspaces[0].shape[1])
+def held(subspaces: list[np.ndarray], window: int | None) -> np.ndarray:
+    """The geometric median of subspaces: of the last ones, or by the recursion over all."""
+    d, p = subspaces[0].shape
+    ring = (
+        ProjectorRecursion(d, ProximalFilter(15, None, None, False)) if window is None else ProjectorWindow(window, d)
+    )
+    ring.widen(p)
     for components in subspaces:
-        ring.push(components, np.ones(len(components)))
+        ring.push(np.ascontiguousarray(components), np.ones(d))
     return ring.components()
 
 
@@ -120,70 +116,53 @@ def averaged(subspaces: list[np.ndarray]) -> np.ndarray:
     return top_eigenvectors(sum(c.T @ c for c in subspaces) / len(subspaces), len(subspaces[0]))
 
 
-def pca(options: argparse.Namespace) -> None:
-    p, d, size, n_batches = options.features, 5, 20 * options.features, options.batches
+def pca_batches(rng: np.random.Generator, truth: np.ndarray, other: np.ndarray, wrong: list[np.ndarray], kind: str):
+    """Rows of each batch: signal and noise of variance 1."""
+    p, d = truth.shape
+    for bad in wrong:
+        X = rng.normal(size=(len(bad), d)) @ truth.T + rng.normal(size=(len(bad), p))
+        if kind == "uniform":
+            X[bad] = rng.uniform(-10, 10, size=(bad.sum(), p))
+        else:
+            X[bad] = 5 * rng.normal(size=(bad.sum(), d)) @ other.T + rng.normal(size=(bad.sum(), p))
+        yield X
+
+
+def pca(chosen: argparse.Namespace) -> None:
+    p, d, size, n_batches, start = chosen.features, 5, 20 * chosen.features, chosen.batches, time.process_time()
     for kind in ("uniform", "coherent", "coherent, concentrated"):
         lines: dict[str, list[float]] = {}
-        for share in options.shares:
+        for share in chosen.shares:
             rng = np.random.default_rng(2)
             truth, other = (np.linalg.qr(rng.normal(size=(p, d)))[0] for _ in range(2))
-            fitter, total = SubspaceFitter(), np.zeros((p, p))
-            found: dict[str, list[np.ndarray]] = {"lts": [], "rc": [], "plain": []}
-            for wrong in bad_rows(rng, n_batches, size, share, "concentrated" in kind):
-                X = rng.normal(size=(size, d)) @ truth.T + rng.normal(size=(size, p))
-                if kind == "uniform":
-                    X[wrong] = rng.uniform(-10, 10, size=(wrong.sum(), p))
-                else:
-                    far = 5 * rng.normal(size=(wrong.sum(), d)) @ other.T
-                    X[wrong] = far + rng.normal(size=(wrong.sum(), p))
-                total += X.T @ X
-                found["lts"].append(fitter.lts(X, d).components)
-                found["rc"].append(fitter.rc(X, d, 0.5).components)
-                found["plain"].append(top_eigenvectors(X.T @ X, d))
+            fitter = SubspaceFitter()
+            wrong = bad_rows(rng, n_batches, size, share, "concentrated" in kind)
+            data = list(pca_batches(rng, truth, other, wrong, kind))
+            lts = [fitter.lts(X, d).components for X in data]
+            rc = [fitter.rc(X, d, 0.5).components for X in data]
+            plain = [top_eigenvectors(X.T @ X, d) for X in data]
+            X = np.concatenate(data)
             results = {
-                "ORL, lts": held(found["lts"], 50),
-                "ORL, rc (trim .5)": held(found["rc"], 50),
-                "average of lts": averaged(found["lts"]),
-                "average of rc": averaged(found["rc"]),
-                "average of plain": averaged(found["plain"]),
-                "plain, all rows": top_eigenvectors(total, d),
+                "ORL, lts, window": held(lts, 50),
+                "ORL, rc (trim .5), window": held(rc, 50),
+                "ORL, rc (trim .5), recursion": held(rc, None),
+                "average of lts": averaged(lts),
+                "average of rc": averaged(rc),
+                "average of plain": averaged(plain),
+                "distributed, all rc": held(rc, n_batches),
+                "centralised rc": SubspaceFitter().rc(X, d, 0.5).components,
+                "centralised plain": top_eigenvectors(X.T @ X, d),
             }
             for name, components in results.items():
                 lines.setdefault(name, []).append(projector_error(components, truth))
-        title = f"PCA, p={p}, d={d}, b={size}, T={n_batches}, {kind}"
-        table(title, [f"{share:.2f}" for share in options.shares], list(lines.items()))
-        picture("pca_" + kind.replace(", ", "_"), title, options.shares, list(lines.items()), "share of outliers")
+        title = f"PCA, p={p}, d={d}, b={size}, T={n_batches}, {kind}: error of projectors by share of outliers"
+        table(title, [f"{share:.2f}" for share in chosen.shares], list(lines.items()))
+        name = "robust_pca_" + kind.replace(", ", "_") + ".png"
+        picture(chosen.out / name, title, chosen.shares, list(lines.items()), "share bad")
+    spent(start)
 
 
-def faults(options: argparse.Namespace) -> None:
-    """Machines that did not finish, and answers that arrive spoiled; ten repeats."""
-    p, d, size, n_batches, share = options.features, 5, 20 * options.features, options.batches, 0.4
-    errors: dict[str, list[float]] = {}
-    for repeat in range(10):
-        rng = np.random.default_rng(repeat)
-        truth, fitter = np.linalg.qr(rng.normal(size=(p, d)))[0], SubspaceFitter()
-        found = []
-        for _ in range(n_batches):
-            X = rng.normal(size=(size, d)) @ truth.T + rng.normal(size=(size, p))
-            wrong = rng.random(size) < share
-            X[wrong] = rng.uniform(-10, 10, size=(wrong.sum(), p))
-            found.append(fitter.rc(X, d, share).components)
-        late = [np.linalg.qr(rng.normal(size=(p, d)))[0].T for _ in range(int(0.49 * n_batches))]
-        turned = [np.where(rng.random(c.shape) < 0.3, -c, c) for c in found[: n_batches // 10]]
-        turned = [np.ascontiguousarray(np.linalg.qr(c.T)[0].T) for c in turned]
-        for name, answers in (
-            ("no fault", found),
-            ("latency", [np.ascontiguousarray(c) for c in late] + found[len(late) :]),
-            ("communication", turned + found[len(turned) :]),
-        ):
-            errors.setdefault(f"{name}: geometric median", []).append(projector_error(held(answers, n_batches), truth))
-            errors.setdefault(f"{name}: average", []).append(projector_error(averaged(answers), truth))
-    title = f"distributed PCA, p={p}, {n_batches} machines of {size} rows, {share:.0%} outliers, 10 repeats"
-    table(title, ["mean", "std"], [(name, [np.mean(v), np.std(v)]) for name, v in errors.items()])
-    picture("faults", title, list(range(10)), list(errors.items()), "repeat")
-
-
-def breakdown(options: argparse.Namespace) -> None:
+def breakdown(chosen: argparse.Namespace) -> None:
     """Share of bad estimates, far away and at one place, and how far each form moves."""
     rng = np.random.default_rng(3)
     shares, dim, n = np.arange(0.0, 0.61, 0.05), 20, 200
@@ -207,10 +186,10 @@ def breakdown(options: argparse.Namespace) -> None:
         lines.setdefault("bound of Lemma 1", []).append(float(bound / np.sqrt(dim)))
     title = f"breakdown, {n} estimates of dimension {dim}, bad ones at 1e4"
     table(title, [f"{share:.2f}" for share in shares], list(lines.items()))
-    picture("breakdown", title, list(shares), list(lines.items()), "share of bad estimates")
+    picture(chosen.out / "robust_breakdown.png", title, list(shares), list(lines.items()), "share of bad estimates")
 
 
-def drift(options: argparse.Namespace) -> None:
+def drift(chosen: argparse.Namespace) -> None:
     """A truth that jumps half-way, with a fifth of the estimates bad."""
     rng = np.random.default_rng(4)
     n, dim = 400, 20
@@ -231,18 +210,21 @@ def drift(options: argparse.Namespace) -> None:
                 lines.setdefault(name, []).append(float(off))
     at = list(range(25, n + 1, 25))
     table("a jump after 200 of 400 estimates, 20 % bad", [str(k) for k in at], list(lines.items()))
-    picture("drift", "a jump after 200 of 400 estimates, 20 % bad", at, list(lines.items()), "estimates")
+    picture(
+        chosen.out / "robust_drift.png",
+        "a jump after 200 of 400 estimates, 20 % bad",
+        at,
+        list(lines.items()),
+        "estimates",
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    runs = {"regression": regression, "pca": pca, "faults": faults, "breakdown": breakdown, "drift": drift}
+    runs = {"regression": regression, "pca": pca, "breakdown": breakdown, "drift": drift}
     parser.add_argument("which", choices=list(runs))
-    parser.add_argument("--batches", type=int, default=100)
-    parser.add_argument("--features", type=int, default=100)
-    parser.add_argument("--shares", type=float, nargs="+", default=[0.0, 0.1, 0.2, 0.3, 0.4, 0.45, 0.5, 0.6])
-    options = parser.parse_args()
-    runs[options.which](options)
+    chosen = options(parser)
+    runs[chosen.which](chosen)
 
 
 if __name__ == "__main__":
