@@ -157,8 +157,7 @@ class LateLabels:
         answered: list[tuple[int, int, int]] = []
         answers: list[tuple[int, int]] = []
         for row, (key, clock) in enumerate(zip(keys, clocks.tolist(), strict=True)):
-            before, op = known.get(key), self.table.ops
-            self.table.ops += 1
+            before, op = known.get(key), self.table.next_op()
             if before is not None and not (before.kind == LABEL and before.how != MATCHED):
                 self.counts.repeated += 1
                 continue
@@ -210,8 +209,7 @@ class LateLabels:
         matched: list[tuple[int, int, int]] = []
         new: list[Entry] = []
         for row, key in enumerate(keys):
-            before, op = known.get(key), self.table.ops
-            self.table.ops += 1
+            before, op = known.get(key), self.table.next_op()
             if before is None or (before.kind == LABEL and before.how == EXPIRED):
                 new.append(Entry(op, LABEL, key, self._clock, -1, _text(labels[row]).encode()))
                 known[key] = Known(op, LABEL)
@@ -238,7 +236,8 @@ class LateLabels:
         surplus = sum(self.table.waiting) - self.patience.capacity
         for entries in self.table.oldest(float(before), surplus):
             events = [entry for entry in entries if entry.kind == EVENT]
-            self.table.settle([(entry.op, entry.kind, self.table.ops) for entry in entries], EXPIRED)
+            now = self.table.next_op()
+            self.table.settle([(entry.op, entry.kind, now) for entry in entries], EXPIRED)
             self.counts.expired += len(events)
             self.counts.unknown += len(entries) - len(events)
             if events:
@@ -251,7 +250,8 @@ class LateLabels:
             return []
         entries = self.table.fetch([op for op, _ in answered])
         refused = self._learn(entries, [json.loads(label) for _, label in answered])
-        self.table.settle([(entry.op, EVENT, self.table.ops) for entry in entries], MATCHED)
+        now = self.table.next_op()
+        self.table.settle([(entry.op, EVENT, now) for entry in entries], MATCHED)
         rejected = []
         for row, (kind, reason) in refused.items():
             raw = json.dumps({"key": entries[row].key, "label": json.loads(answered[row][1])}).encode()

@@ -152,9 +152,9 @@ class Turns:
             self._at.labels_turn = not are_labels
             self._at.taken = 0
             self._at.turns += began
-        if batch is None and not began:
-            return None
         batch = batch if batch is not None else empty_batch(())
+        if not (began or batch.positions):
+            return None
         content = {name: getattr(batch, name) for name in _FIELDS}
         content["positions"] = (*batch.positions, self._at.position())
         return TurnBatch(**content, are_labels=are_labels, ends_turn=ends)

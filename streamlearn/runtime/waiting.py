@@ -96,7 +96,7 @@ class WaitingTable:
     def __init__(self, path: Path | None, *, keep: int, remember: int) -> None:
         self.path, self.keep, self.remember = path, keep, remember
         self.ops = 0
-        """Operations so far: events and labels, whatever came of them."""
+        """Operations so far: an event, a label, or entries settled together."""
         self.waiting = [0, 0]
         """How many events and how many labels wait."""
         self._saved: list[int] = []  # operations at the checkpoints that may be gone back to
@@ -105,6 +105,14 @@ class WaitingTable:
         self._forms: dict[str, int] = {}
         self._texts: dict[int, str] = {}
         self._db: sqlite3.Connection | None = None
+
+    def next_op(self) -> int:
+        """Return the number of a new operation.
+
+        Whatever is written carries the number of an operation of its own: a checkpoint tells by it what came later.
+        """
+        self.ops += 1
+        return self.ops - 1
 
     # -- entries -------------------------------------------------------------------------------------------------------
     def look_up(self, keys: Sequence[str]) -> dict[str, Known]:

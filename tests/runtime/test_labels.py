@@ -1,0 +1,310 @@
+"""Labels by key, early, late, twice and never, beside the obvious way; through any batches and restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from streamlearn.contracts import Batch, Position
+from streamlearn.errors import SinkError, SourceError
+from streamlearn.evaluation.registry import make_metric
+from streamlearn.features.categories import Vectoriser
+from streamlearn.runtime.label_rules import Patience
+from streamlearn.runtime.labels import LateLabels
+from streamlearn.runtime.tracks import Track
+from streamlearn.runtime.turns import LABELS, PLACE, Turns
+from streamlearn.runtime.waiting import WaitingTable
+from tests.naive.late import NaiveLateLabels
+from tests.naive.logistic import NaiveLogistic
+
+N_EVENTS = 90
+TURN = 8
+
+
+class Listed:
+    """A source of records in a list; a poll gives what is asked for, or less."""
+
+    def __init__(self, name: str, records: list[tuple], most: int = 10**6) -> None:
+        self.name, self.records, self.most, self.at = name, records, most, 0
+
+    def seek(self, positions: Sequence[Position]) -> None:
+        self.at = next((p.record for p in positions if p.partition == self.name), 0)
+
+    def poll(self, max_events: int, timeout_s: float) -> Batch | None:
+        if self.at >= len(self.records):
+            return None
+        rows = self.records[self.at : self.at + min(max_events, self.most)]
+        begin, self.at = self.at, self.at + len(rows)
+        keys, labels = np.empty(len(rows), object), np.empty(len(rows), object)
+        keys[:] = [row[0] for row in rows]
+        labels[:] = [row[2] for row in rows]
+        return Batch(
+            names=("t", "a", "b")[: len(rows[0][1])],
+            values=np.array([row[1] for row in rows], np.float64),
+            labels=labels,
+            records=np.arange(begin, self.at),
+            positions=(Position(self.name, offset=self.at, record=self.at),),
+            keys=keys,
+            partition=self.name,
+            origin=lambda row: (begin + row, repr(rows[row]).encode()),
+        )
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class World:
+    events: list[tuple]
+    labels: list[tuple]
+
+
+def world(seed: int) -> World:
+    """Return events and labels: some early, some twice, some never, some keys repeated, some unknown."""
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(N_EVENTS, 2))
+    times = np.cumsum(rng.exponential(size=N_EVENTS))
+    keys = [f"k{i}" for i in range(N_EVENTS)]
+    for i in rng.integers(1, N_EVENTS, 4):
+        keys[i] = keys[rng.integers(0, i)]
+    events = [(key, (t, *row), None) for key, t, row in zip(keys, times.tolist(), values.tolist(), strict=True)]
+    labels = []
+    for key, (t, a, b), _ in events:
+        n = rng.choice([0, 1, 1, 1, 2])
+        labels += [(key, (t + rng.exponential(15.0) - 3.0,), int(a + 0.5 * b > 0)) for _ in range(n)]
+    labels += [(f"nobody{i}", (float(rng.random() * 80),), 1) for i in range(4)]
+    return World(events, sorted(labels, key=lambda label: label[1]))
+
+
+PATIENCES = [
+    Patience(capacity=10**6),
+    Patience(capacity=25),
+    Patience(capacity=10**6, timeout_events=20),
+    Patience(capacity=10**6, timeout_s=12.0, time="t"),
+    Patience(capacity=20, timeout_s=30.0, time="t"),
+]
+
+
+class Run:
+    """One process: sources, table and learners; `restart` is another process that goes on from a checkpoint."""
+
+    def __init__(self, world: World, patience: Patience, path=None, most: int = 10**6) -> None:
+        events, labels = Listed("events", world.events, most), Listed("labels", world.labels, most)
+        self.turns = Turns(events, labels, turn=TURN, time=patience.time)
+        self.table = WaitingTable(path, keep=2, remember=10**6)
+        tracks = [
+            Track(f"naive {rate}", NaiveLogistic(rate=rate), [make_metric("logloss"), make_metric("auc")])
+            for rate in (0.1, 0.5)
+        ]
+        self.late = LateLabels(tracks, Vectoriser(), self.table, patience)
+        self.forecasts: list[float] = []
+        self.positions: dict[str, Position] = {}
+
+    def begin(self) -> Run:
+        self.table.create()
+        self.turns.seek(())
+        return self
+
+    def step(self, most: int) -> bool:
+        batch = self.turns.poll(most, 0.0)
+        if batch is None:
+            return False
+        if batch.positions or len(batch):
+            rows, rejected = self.late.take(batch, 0)
+            assert rejected == []
+            self.forecasts += [] if rows is None else rows.probabilities.tolist()
+            self.positions |= {position.partition: position for position in batch.positions}
+        return True
+
+    def checkpoint(self):
+        self.table.flush()
+        tracks = [track.state() for track in self.late.tracks]
+        return tracks, self.late.state(), dict(self.positions), list(self.forecasts)
+
+    def resume(self, saved) -> Run:
+        tracks, late, self.positions, forecasts = saved
+        self.positions, self.forecasts = dict(self.positions), list(forecasts)
+        for track, state in zip(self.late.tracks, tracks, strict=True):
+            track.restore(state)
+        self.late.restore(late)
+        self.turns.seek(tuple(self.positions.values()))
+        return self
+
+    def result(self):
+        counts = self.late.counts
+        metrics = [metric.get() for track in self.late.tracks for metric in track.metrics]
+        weights = [track.learner.state()["array/w"].tolist() for track in self.late.tracks]
+        return self.forecasts, counts, self.late.waiting, metrics, weights
+
+
+def whole_run(world: World, patience: Patience):
+    run = Run(world, patience).begin()
+    while run.step(1000):
+        pass
+    return run
+
+
+def naive_run(world: World, patience: Patience) -> NaiveLateLabels:
+    timeout = patience.timeout_s if patience.time is not None else patience.timeout_events
+    naive = NaiveLateLabels(NaiveLogistic(), timeout=timeout, capacity=patience.capacity)
+    events, labels = list(world.events), list(world.labels)
+    timed = patience.time is not None
+    while events or labels:
+        turn, events = events[:TURN], events[TURN:]
+        for key, (t, a, b), _ in turn:
+            x = {"a": a, "b": b} if timed else {"t": t, "a": a, "b": b}
+            naive.event(key, x, t if timed else None)
+        if turn:
+            naive.end_turn()
+        # a file is known to have ended when the turn behind its last record asks for more
+        over = not events and len(turn) < TURN
+        due = [label for label in labels if label[1][0] <= naive.clock or over] if timed else labels[:TURN]
+        labels = labels[len(due) :]
+        for key, _, y in due:
+            naive.label(key, y)
+    return naive
+
+
+@pytest.mark.parametrize("patience", PATIENCES, ids=str)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_every_event_and_label_goes_the_obvious_way(seed, patience):
+    run, naive = whole_run(world(seed), patience), naive_run(world(seed), patience)
+    counts = {name: getattr(run.late.counts, name) for name in naive.counts}
+    assert counts == naive.counts
+    # before both labels were seen the one-event verbs answer {label: 1.0}
+    known = next(i for i, p in enumerate(run.forecasts) if p != 0.5)
+    assert run.forecasts[known + TURN :] == naive.forecasts[known + TURN :]
+    losses = [-np.log(p if y == 1 else 1.0 - p) for p, y in naive.measured if 0.0 < p < 1.0]
+    assert run.late.tracks[0].labelled == naive.counts["matched"]
+    if len(losses) == len(naive.measured):
+        assert run.late.tracks[0].metrics[0].get() == pytest.approx(np.mean(losses), rel=1e-12)
+    names = [str(name) for name in run.late.tracks[0].learner.feature_names]
+    theirs = [str(name) for name in naive.learner.feature_names]
+    weights = dict(zip(names, run.late.tracks[0].learner.state()["array/w"].tolist(), strict=True))
+    assert weights == dict(zip(theirs, naive.learner.state()["array/w"].tolist(), strict=True))
+
+
+def test_these_worlds_have_every_fate():
+    met = [naive_run(world(seed), patience).counts for seed in (1, 2, 3) for patience in PATIENCES]
+    for fate in met[0]:
+        assert any(counts[fate] for counts in met), fate
+
+
+@pytest.mark.parametrize("patience", PATIENCES, ids=str)
+@settings(max_examples=8, phases=(Phase.explicit, Phase.generate))  # shrinking would write to the disk for minutes
+@given(
+    sizes=st.lists(st.integers(1, 13), min_size=1, max_size=6),
+    most=st.integers(1, 20),
+    saves=st.sets(st.integers(0, 40), max_size=4),
+    stop=st.integers(0, 40),
+)
+def test_neither_batches_nor_restarts_show(patience, sizes, most, saves, stop, tmp_path_factory):
+    expected = whole_run(world(1), patience).result()
+    path = tmp_path_factory.mktemp("waiting") / "waiting.sqlite"
+    run = Run(world(1), patience, path, most).begin()
+    saved = [run.checkpoint()]
+    for number in range(10**6):
+        if not run.step(sizes[number % len(sizes)]):
+            break
+        if number in saves:
+            saved.append(run.checkpoint())
+        if number == stop:
+            # The process dies; the newest checkpoint may turn out damaged, then the one before counts.
+            run.table.close()
+            if len(saved) > 1 and stop % 2:
+                saved.pop()
+            run = Run(world(1), patience, path, most).resume(saved[-1])
+    assert run.result() == expected
+
+
+def test_the_table_survives_what_happened_behind_a_checkpoint_that_was_not_saved(tmp_path):
+    patience, path = PATIENCES[1], tmp_path / "waiting.sqlite"
+    run = Run(world(2), patience, path).begin()
+    for _ in range(6):
+        run.step(5)
+    saved = run.checkpoint()
+    for _ in range(10):
+        run.step(5)
+    run.table.flush()  # killed between the flush and the checkpoint
+    run.table.close()
+    again = Run(world(2), patience, path).resume(saved)
+    while again.step(5):
+        pass
+    assert again.result() == whole_run(world(2), patience).result()
+
+
+def test_a_table_that_is_gone_or_behind_is_refused(tmp_path):
+    path = tmp_path / "waiting.sqlite"
+    run = Run(world(1), PATIENCES[0], path).begin()
+    run.step(5)
+    early = path.read_bytes()
+    run.checkpoint()
+    run.step(5)
+    saved = run.checkpoint()
+    run.table.close()
+    path.write_bytes(early)
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    with pytest.raises(SinkError, match=r"must know .* operations"):
+        Run(world(1), PATIENCES[0], path).resume(saved)
+    path.unlink()
+    with pytest.raises(SinkError, match="must be there"):
+        Run(world(1), PATIENCES[0], path).resume(saved)
+
+
+def test_records_without_key_or_label_are_bad_events():
+    records = [("a", (1.0, 0.5, 0.5), None), ("", (2.0, 0.5, 0.5), None)]
+    labels = [("a", (3.0,), None), (None, (3.0,), 1)]
+    run = Run(World(records, labels), PATIENCES[0]).begin()
+    rejected = []
+    while (batch := run.turns.poll(100, 0.0)) is not None:
+        rejected += run.late.take(batch, 0)[1]
+    assert [(bad.partition, bad.record, bad.kind) for bad in rejected] == [
+        ("events", 1, "key"),
+        (LABELS + "labels", 0, "label"),
+        (LABELS + "labels", 1, "key"),
+    ]
+    assert run.late.waiting == 1
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_a_third_label_is_a_bad_event_whenever_it_comes(early):
+    events = [(f"k{i}", (float(i), 0.1 * i, 1.0), None) for i in range(30)]
+    labels = [(f"k{i}", (float(i),), i % 2) for i in range(8)]
+    bad = (f"k{25 if early else 3}", (9.0,), 7)
+    labels = [*labels[:3], *labels[4:], bad]
+    run = Run(World(events, labels), PATIENCES[0]).begin()
+    rejected = []
+    while (batch := run.turns.poll(100, 0.0)) is not None:
+        rejected += run.late.take(batch, 0)[1]
+    assert [bad.kind for bad in rejected] == ["label"]
+    assert b"7" in rejected[0].raw
+    assert run.late.counts.matched == 7
+
+
+def test_an_input_without_the_time_column_is_refused():
+    turns = Turns(Listed("e", [("a", (1.0,), None)]), Listed("l", []), turn=4, time="when")
+    turns.seek(())
+    with pytest.raises(SourceError, match=r"^labels.time: e must have a numeric column 'when'"):
+        turns.poll(10, 0.0)
+
+
+def test_a_silent_input_gives_its_turn_up_and_the_place_is_in_every_position():
+    class Silent(Listed):
+        def poll(self, max_events, timeout_s):
+            from streamlearn.runtime.records import empty_batch
+
+            return empty_batch(())
+
+    turns = Turns(Silent("events", []), Listed("labels", world(1).labels), turn=4)
+    turns.seek(())
+    batch = turns.poll(100, 0.0)
+    assert batch.are_labels
+    assert len(batch) == 4
+    assert batch.partition == LABELS + "labels"
+    assert [position.partition for position in batch.positions] == [LABELS + "labels", PLACE]
