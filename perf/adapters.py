@@ -1,15 +1,17 @@
 """What the River estimators cost over the bare learners, and River's progressive validation of ours beside River's own.
 
-    python perf/adapters.py [--quick] [--data FOLDER] [--sets NAME ...] [--turns N] [--slow-turns N] [--only TABLE]
+    python perf/adapters.py [--quick] [--data FOLDER] [--sets NAME ...] [--turns N] [--rows N] [--only TABLE]
 
-Two tables, printed and written to perf/out/adapters.json. Times are the processor's, so that other work on the machine
-counts little; within a turn the models take turns.
+Three tables, printed and written to perf/out/adapters.json. Times are the processor's, so that other work on the
+machine counts little; within a turn the models take turns.
 
 1. overhead: microseconds a call of the estimator more than the same call of an equal bare learner, at 20 features:
    the median over the turns and their spread.
-2. progressive: `river.evaluate.progressive_val_score` on raw values in the files' own order: the exact AUC, and events
-   a second. Linear models of River stand behind its StandardScaler, without which they are lost on raw values; every
-   model has its defaults. Those that take minutes (marked *) run --slow-turns times.
+2. whole: `river.evaluate.progressive_val_score` over whole files, raw values in the files' own order: the exact AUC,
+   and events a second. Linear models of River stand behind its StandardScaler, without which they are lost on raw
+   values; every model has its defaults.
+3. first: the same over the first --rows events of each file, with the models that take minutes for a whole one as well
+   (marked *, measured once).
 """
 
 from __future__ import annotations
@@ -57,6 +59,8 @@ TREES = {
 }
 SLOW_TREES = {"River ARFClassifier *": lambda: forest.ARFClassifier(seed=0)}
 BASELINE = "River LogisticRegression"
+QUICK = OURS | LINEAR | TREES
+SLOW = SLOW_OURS | SLOW_TREES
 
 
 # Overhead
@@ -158,26 +162,25 @@ def progressive(make, events):
     return metric.get(), time.process_time() - start
 
 
-def progressive_rows(name, events, turns, slow_turns):
-    quick, slow = OURS | LINEAR | TREES, SLOW_OURS | SLOW_TREES
-    rows = {title: {"set": name, "learner": title, "rows": len(events), "seconds": []} for title in quick | slow}
-    for turn in range(max(turns, slow_turns)):
-        for title, make in (quick | slow).items():
-            if turn < (turns if title in quick else slow_turns):
+def progressive_rows(name, events, models, turns):
+    rows = {title: {"set": name, "learner": title, "rows": len(events), "seconds": []} for title in models}
+    for turn in range(turns):
+        for title, make in models.items():
+            if turn == 0 or title not in SLOW:
                 rows[title]["auc"], spent = progressive(make, events)
                 rows[title]["seconds"].append(spent)
     return list(rows.values())
 
 
-def progressive_table(folder, names, limit, turns, slow_turns):
+def progressive_table(folder, names, models, limit, turns):
     print(
-        "progressive_val_score: AUC, events/s: median (least to most of the turns), ratio to River's LogisticRegression"
+        "progressive_val_score: AUC, events/s: median (least to most of the turns), ratio to River LogisticRegression"
     )
     rows = []
     for name in names:
         X, y = read(folder, name)
         events = list(zip(map(named, X[:limit].tolist()), y[:limit].astype(bool).tolist(), strict=True))
-        found = progressive_rows(name, events, turns, slow_turns)
+        found = progressive_rows(name, events, models, turns)
         rows += found
         baseline = statistics.median(next(row["seconds"] for row in found if row["learner"] == BASELINE))
         print(f"  {name}, {len(events):,} events of {X.shape[1]} features")
@@ -210,24 +213,28 @@ def main():
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--sets", nargs="+", default=None)
     parser.add_argument("--turns", type=int, default=None)
-    parser.add_argument("--slow-turns", type=int, default=1)
-    parser.add_argument("--only", choices=("overhead", "progressive"), default=None)
+    parser.add_argument("--rows", type=int, default=5000, help="of the third table")
+    parser.add_argument("--only", choices=("overhead", "whole", "first"), default=None)
     parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args()
-    turns = args.turns or (1 if args.quick else 5)
+    turns = args.turns or (1 if args.quick else 3)
+    wanted = {args.only} if args.only else {"overhead", "first"} | (set() if args.quick else {"whole"})
     document = {"command": sys.argv}
-    if args.only != "progressive":
+    if "overhead" in wanted:
         sizes = (1, QUICK_LEARNED, QUICK_CALLS) if args.quick else (3 * turns, LEARNED, CALLS)
         document["overhead"] = overhead_table(*sizes)
-    if args.only != "overhead":
-        folder = BUNDLED if args.quick else args.data
-        if not folder.is_dir():
-            print(f"skipped: {folder} is not there; --data names the folder of data sets")
-            return
-        names = args.sets or (("noaa_weather",) if args.quick else SETS)
+    folder = BUNDLED if args.quick else args.data
+    names = args.sets or (("noaa_weather",) if args.quick else SETS)
+    if not folder.is_dir():
+        print(f"skipped: {folder} is not there; --data names the folder of data sets")
+        wanted &= {"overhead"}
+    if wanted & {"first", "whole"}:
         warm_up()
-        limit = QUICK_ROWS if args.quick else None
-        document["progressive"] = progressive_table(folder, names, limit, turns, args.slow_turns)
+    if "first" in wanted:
+        limit = QUICK_ROWS if args.quick else args.rows
+        document["first"] = progressive_table(folder, names, QUICK | SLOW, limit, turns)
+    if "whole" in wanted:
+        document["whole"] = progressive_table(folder, names, QUICK, None, turns)
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "adapters.json").write_text(json.dumps(document, indent=1))
 
