@@ -57,7 +57,7 @@ def test_the_comments_of_the_python_are_right(tmp_path, monkeypatch):
 def test_every_command_of_the_table_exists():
     shown = re.findall(r"^\| `streamlearn (\w+)", README, re.MULTILINE)
     helped = subprocess.run([*PROGRAM, "--help"], capture_output=True, text=True, check=True).stdout
-    assert shown == ["run", "evaluate", "inspect", "plot", "learners"]
+    assert shown == ["run", "promote", "evaluate", "inspect", "plot", "learners"]
     for command in shown:
         assert re.search(rf"\b{command}\b", helped)
 
