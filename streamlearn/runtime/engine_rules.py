@@ -39,7 +39,7 @@ def check_engine(spec: JobFile) -> None:
 
 
 def _check_keys_of_kind(engine: EngineSection) -> None:
-    others = {"local": {"master": None, "options": {}}, "spark": {"workers": None}}[engine.kind]
-    for key, plain in others.items():
+    of_others: dict[str, dict[str, Any]] = {"local": {"master": None, "options": {}}, "spark": {"workers": None}}
+    for key, plain in of_others[engine.kind].items():
         if (value := getattr(engine, key)) != plain:
             raise BadJob(f"engine.{key}: must be absent for kind {engine.kind!r}, got {value!r}")

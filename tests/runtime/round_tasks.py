@@ -1,0 +1,58 @@
+"""Tasks that worker processes can import."""
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from streamlearn import AUCRO
+
+
+@dataclass(frozen=True)
+class Summed:
+    """Random numbers of the part's seed, summed by linear algebra, times what the model says."""
+
+    size: int = 50_000
+
+    def estimate(self, part, model):
+        x = np.random.default_rng(part.begin).normal(size=self.size)
+        factor = 1.0 if model is None else float(model["factor"])
+        return {"sum": float(x @ x) * factor, "values": x[:3] * factor, "process": 0}
+
+
+@dataclass(frozen=True)
+class Learned:
+    """AUCRO on rows of the part's seed."""
+
+    def estimate(self, part, model):
+        rng = np.random.default_rng(part.begin)
+        X = rng.normal(size=(part.end, 5))
+        return AUCRO().learn_many(X, X @ [1.0, -1.0, 0.5, 0.0, 2.0] + rng.normal(size=part.end) > 0).state()
+
+
+@dataclass(frozen=True)
+class Deadly:
+    """Kills its worker the first so many times that it sees part 1."""
+
+    folder: str
+    times: int = 1
+
+    def estimate(self, part, model):
+        killed = len(list(Path(self.folder).iterdir()))
+        if part.index == 1 and killed < self.times:
+            (Path(self.folder) / f"{os.getpid()}-{time.monotonic_ns()}").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return {"part": part.index}
+
+
+@dataclass(frozen=True)
+class Failing:
+    """Refuses part 2."""
+
+    def estimate(self, part, model):
+        if part.index == 2:
+            raise ValueError("part 2 is not to be had")
+        return {"part": part.index}
