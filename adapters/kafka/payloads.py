@@ -79,7 +79,8 @@ class JsonLines:
         try:
             json.loads(stripped)
         except (ValueError, RecursionError) as error:
-            raise Refusal("syntax", f"must be JSON, got {error}") from None
+            reason = getattr(error, "msg", "brackets nested too deeply")  # a line of the message says little
+            raise Refusal("syntax", f"must be JSON, got {reason}") from None
         return stripped.replace(b"\n", b" ")
 
 

@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from streamlearn.runtime.crash import VARIABLE
 
 COMMAND = [sys.executable, "-m", "streamlearn.runtime.cli"]
-PATIENCE_S = 180.0
+PATIENCE_S = 300.0
 SEED = 7
 
 JOB = """

@@ -20,7 +20,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.crash]
 SEED = 11
 KILLS = int(os.environ.get("STREAMLEARN_TEST_KILLS", "12"))
 N_EVENTS = 700 * max(KILLS, 12)
-EVERY = 200
+EVERY = 200 * max(1, KILLS // 25)
+OFTEN = {"batch_events": EVERY // 4, "checkpoint": f"every = {EVERY}\nkeep = 3"}
 PARTITIONS = 3
 
 
@@ -54,8 +55,8 @@ def kill_often(job: Job, n_kills: int, chance: np.random.Generator) -> None:
 
 
 def test_files_are_byte_for_byte_those_of_a_run_that_never_stopped(broker, one_partition, tmp_path):
-    whole = Job(tmp_path / "whole", broker.bootstrap, one_partition)
-    killed = Job(tmp_path / "killed", broker.bootstrap, one_partition)
+    whole = Job(tmp_path / "whole", broker.bootstrap, one_partition, **OFTEN)
+    killed = Job(tmp_path / "killed", broker.bootstrap, one_partition, **OFTEN)
 
     whole.run()
     kill_often(killed, KILLS // 3, np.random.default_rng([SEED, 1]))
@@ -69,7 +70,8 @@ def test_files_are_byte_for_byte_those_of_a_run_that_never_stopped(broker, one_p
 def topics_job(broker, folder, topic, source) -> tuple[Job, str, str]:
     predictions, dead = broker.topic(), broker.topic()
     name = f"job-{predictions}"  # the transactional id goes by the name
-    return Job(folder, broker.bootstrap, topic, name, source=source).to_topics(predictions, dead), predictions, dead
+    job = Job(folder, broker.bootstrap, topic, name, source=source, **OFTEN)
+    return job.to_topics(predictions, dead), predictions, dead
 
 
 def committed(broker, *topics: str) -> list:
