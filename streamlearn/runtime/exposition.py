@@ -57,6 +57,10 @@ def _job(view: View, healthy: bool) -> Iterator[Metric]:
         lag.add_metric([partition], count)
     yield lag
     yield _gauge("waiting_labels", "events that wait for their label", view.waiting)
+    labels = CounterMetricFamily(f"{PREFIX}labels", "what became of labels that come by key", labels=["fate"])
+    for fate, count in view.labels.items():
+        labels.add_metric([fate], count)
+    yield labels
     yield _counter("checkpoints", "checkpoints made by this process", view.checkpoints)
     if view.checkpoint_s is not None and view.checkpoint_at_s is not None:
         yield _gauge("checkpoint_seconds", "time that the newest checkpoint took", view.checkpoint_s)
@@ -70,6 +74,7 @@ def _learners(learners: list[LearnerView]) -> Iterator[Metric]:
     abstained = CounterMetricFamily(f"{PREFIX}abstained_events", "measured events without a forecast", labels=label)
     seconds = CounterMetricFamily(f"{PREFIX}learner_seconds", "time in the learner, by this process", labels=label)
     norm = GaugeMetricFamily(f"{PREFIX}weight_norm", "norm of the learner's weights", labels=label)
+    drifts = CounterMetricFamily(f"{PREFIX}drifts", "drifts detected in the learner's loss", labels=label)
     metric = GaugeMetricFamily(f"{PREFIX}metric", "prequential metrics", labels=["learner", "metric"])
     for one in learners:
         events.add_metric([one.title], one.events)
@@ -78,10 +83,12 @@ def _learners(learners: list[LearnerView]) -> Iterator[Metric]:
         seconds.add_metric([one.title], one.seconds)
         if one.norm is not None:
             norm.add_metric([one.title], one.norm)
+        if one.drifts is not None:
+            drifts.add_metric([one.title], one.drifts)
         for name, value in one.metrics.items():
             if value is not None:
                 metric.add_metric([one.title, name], value)
-    yield from (events, labelled, abstained, seconds, norm, metric)
+    yield from (events, labelled, abstained, seconds, norm, drifts, metric)
 
 
 def _counter(name: str, text: str, value: float) -> Metric:

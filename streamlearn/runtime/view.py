@@ -6,6 +6,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -51,6 +52,8 @@ class LearnerView(msgspec.Struct, frozen=True):
         None while a metric is not defined.
     norm : float or None
         Of the weights.
+    drifts : int or None
+        Detected in its loss; None where nobody looks.
     negative, positive : list of int
         Histograms of P(positive) by class.
     """
@@ -63,6 +66,7 @@ class LearnerView(msgspec.Struct, frozen=True):
     seconds: float
     metrics: dict[str, float | None]
     norm: float | None
+    drifts: int | None
     negative: list[int]
     positive: list[int]
 
@@ -87,6 +91,8 @@ class View(msgspec.Struct, frozen=True):
         Events still to read by partition, where the source knows.
     waiting : int
         Events that wait for their label.
+    labels : dict of str to int
+        What became of labels that come by key: matched, early, expired, late, unknown, duplicate, ...
     checkpoints : int
         Made by this process.
     checkpoint_s, checkpoint_at_s : float or None
@@ -105,6 +111,7 @@ class View(msgspec.Struct, frozen=True):
     errors: list[str]
     lag: dict[str, int]
     waiting: int
+    labels: dict[str, int]
     checkpoints: int
     checkpoint_s: float | None
     checkpoint_at_s: float | None
@@ -142,7 +149,7 @@ class Rate:
 
 def look(loop: Loop, job: str, started_s: float, rate: float, checkpoints: Checkpoints) -> View:
     """Return what there is to see of a loop; to be called between two batches, by the loop's thread."""
-    source, letters = loop.parts.source, loop.parts.dead_letters
+    source, letters, late = loop.parts.source, loop.parts.dead_letters, loop.parts.late
     return View(
         job=job,
         started_s=started_s,
@@ -152,7 +159,8 @@ def look(loop: Loop, job: str, started_s: float, rate: float, checkpoints: Check
         bad=dict(letters.counts),
         errors=list(letters.last),
         lag=dict(source.lag()) if isinstance(source, Lags) else {},
-        waiting=max(track.waiting for track in loop.parts.tracks),
+        waiting=late.waiting if late is not None else max(track.waiting for track in loop.parts.tracks),
+        labels=asdict(late.counts) if late is not None else {},
         checkpoints=checkpoints.count,
         checkpoint_s=checkpoints.seconds,
         checkpoint_at_s=checkpoints.at_s,
@@ -172,6 +180,7 @@ def _learner(track: Track) -> LearnerView:
         seconds=track.seconds,
         metrics={metric.name: _known(metric.get()) for metric in track.metrics},
         norm=_known(norm),
+        drifts=len(track.drift.found) if track.drift is not None else None,
         negative=track.histogram[0].tolist(),
         positive=track.histogram[1].tolist(),
     )

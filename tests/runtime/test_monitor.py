@@ -25,6 +25,7 @@ from streamlearn.runtime.sections import MonitorSection
 from streamlearn.runtime.view import MAX_SAMPLES, History, LearnerView, Rate, View
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DEMOS = Path(__file__).parent.parent.parent / "demos"
 N_EVENTS, N_BAD = 3000, 3
 JOB = """
 name = "watched"
@@ -43,6 +44,7 @@ name = "OPAUC"
 [evaluate]
 window = 500
 metrics = ["auc", "logloss"]
+drift = "adwin"
 [checkpoint]
 every = 500
 [monitor]
@@ -115,6 +117,21 @@ def test_the_metrics_are_what_the_job_did(url):
     assert found["streamlearn_healthy",] == 1.0
     assert found["streamlearn_lead", "<b>first</b>"] == 1.0
     assert found["streamlearn_lead", "OPAUC"] == 0.0
+    assert found["streamlearn_drifts_total", "OPAUC"] >= 0.0
+
+
+def test_the_grafana_dashboard_asks_for_metrics_that_there_are(url):
+    offered = {family.name for family in text_string_to_metric_families(get(url + "metrics")[2])}
+    board = json.loads((DEMOS / "grafana.json").read_text())
+
+    asked = {
+        name.removesuffix("_total")
+        for panel in board["panels"]
+        for target in panel["targets"]
+        for name in re.findall(r"streamlearn_\w+", target["expr"])
+    }
+    assert asked <= offered
+    assert len(asked) >= 15
 
 
 @pytest.mark.parametrize("probe", ["healthz", "readyz"])
@@ -186,8 +203,10 @@ def clock(monkeypatch):
 
 
 def a_view(events: int, *, time_s: float = 0.0, lag: int = 0, abstained: int = 0) -> View:
-    learner = LearnerView("one", "AUCRO", events, events, abstained, 0.1, {"auc": 0.7}, None, [0], [0])
-    return View("job", 0.0, time_s, events, 10.0, {}, [], {"p": lag} if lag else {}, 0, 0, None, None, [learner], "one")
+    learner = LearnerView("one", "AUCRO", events, events, abstained, 0.1, {"auc": 0.7}, None, None, [0], [0])
+    return View(
+        "job", 0.0, time_s, events, 10.0, {}, [], {"p": lag} if lag else {}, 0, {}, 0, None, None, [learner], "one"
+    )
 
 
 def polled(monitor: Monitor) -> None:
