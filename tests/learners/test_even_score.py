@@ -14,6 +14,8 @@ VARIANTS = [
     ("AUCRO", {"half_life": 30.0}),
     ("AUCRO", {"half_life": 30.0, "clock": "class"}),
     ("AUCRO", {"solver": "sgd"}),
+    ("AUCRO", {"covariance": "diagonal", "half_life": 30.0, "margin": "paper", "reject_cost": 0.3}),
+    ("AUCRO", {"covariance": "means", "half_life": 30.0, "clock": "class"}),
 ]
 
 

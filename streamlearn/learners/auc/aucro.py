@@ -243,6 +243,16 @@ class AUCRO(PairRejecter):
         if self._hold is not None:
             self._hold.swap_classes()
 
+    def even_score(self) -> float:
+        """Return the ranking score at which both labels are equally likely: the scores leave the prior odds out."""
+        wide, slots = self._wide, auc if self._wide is None else auc_wide
+        F, H = (self._moments.F, self._moments.memory(0)) if wide is None else (wide.header(), wide.memory(0))
+        counts = F[slots.SEEN :] if self.clock == "class" else H[slots.WEIGHT :]
+        odds = math.log(counts[1] + 0.5) - math.log(counts[0] + 0.5)
+        if self.margin == "log-odds":
+            return -odds
+        return -odds / float(H[slots.LLR]) if H[slots.LLR] > 0.0 else 0.0
+
     def _learn(self, X: Any, codes: CodeArray) -> int:
         if self._hold is not None:
             return self._learn_held(X, codes)
