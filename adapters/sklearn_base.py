@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from streamlearn.contracts import FloatArray
 from streamlearn.features.frames import Columns, from_frame, refuse_other_index
+from streamlearn.learners.base import BinaryScorer
 from streamlearn.learners.learner import Learner
 from streamlearn.learners.registry import learner_class
 
@@ -59,7 +60,8 @@ class OnlineEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn ship
         return getattr(self, "missing", "refuse") != "refuse"
 
     def _takes_sparse(self) -> bool:
-        return bool(getattr(self.learner_type, "takes_sparse", False))
+        # The others would need all rows at once as a dense block, which nobody asked for.
+        return issubclass(self.learner_type, BinaryScorer)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -5,7 +5,9 @@
 Every learner gets the same events as dicts, with its defaults, and its own kind of scaling where it needs one. The
 clock is the processor's; turns alternate, and the table shows the median and the spread of the ratio to ours in the
 same turn. The bundled weather is always measured, and a made-up stream of nothing but interactions; electricity and
-phishing where FOLDER holds them. River is a dependency; Vowpal Wabbit is left out where it is not installed. Writes demos/docs/comparison.json.
+phishing where FOLDER holds them. River is a dependency; Vowpal Wabbit is left out where it is not installed.
+
+Writes demos/docs/comparison.json.
 """
 
 from __future__ import annotations

@@ -337,7 +337,10 @@ def test_sparse_rows_are_taken_or_refused_as_the_tags_say():
                 estimator.fit(rows, y)
         else:
             dense = clone(estimator).fit(rows.toarray(), y)
-            assert np.allclose(estimator.fit(rows, y).decision_function(rows), dense.decision_function(rows.toarray()))
+            assert np.array_equal(
+                estimator.fit(rows, y).decision_function(rows), dense.decision_function(rows.toarray())
+            )
+            assert np.array_equal(estimator.predict_proba(rows.tocsc()), dense.predict_proba(rows.toarray()))
 
 
 # The rest of an estimator's life
