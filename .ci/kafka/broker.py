@@ -84,6 +84,7 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.about = json.loads((folder / "cluster.json").read_text())
+        self._children: dict[int, subprocess.Popen[bytes]] = {}
 
     @classmethod
     def create(cls, folder: Path, nodes: int) -> Cluster:
@@ -135,6 +136,7 @@ class Cluster:
             command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True, cwd=self.folder
         )
         log.close()
+        self._children[node] = process
         self._note(node, process.pid)
 
     def wait_ready(self, nodes: list[int] | None = None) -> None:
@@ -182,12 +184,10 @@ class Cluster:
         pid = self.about["pids"].get(str(node))
         if pid is None:
             return False
-        try:
-            ended, _ = os.waitpid(pid, os.WNOHANG)  # ours to reap where this process started it
-        except ChildProcessError:
-            command = Path(f"/proc/{pid}/cmdline")
-            return command.exists() and b"kafka.Kafka" in command.read_bytes()
-        return ended == 0
+        if node in self._children:
+            return self._children[node].poll() is None
+        command = Path(f"/proc/{pid}/cmdline")  # gone, or another process by now
+        return command.exists() and b"kafka.Kafka" in command.read_bytes()
 
     def _answers(self, node: int) -> bool:
         with socket.socket() as probe:

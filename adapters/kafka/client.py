@@ -132,6 +132,7 @@ def trying(contact: Contact, what: str, call: Callable[[], T]) -> T:
 
 
 _PASSING = {
+    KafkaError._UNKNOWN_PARTITION,  # the client has not heard of a new one yet
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._TIMED_OUT,
     KafkaError._TRANSPORT,

@@ -326,9 +326,11 @@ class KafkaSource:
 
     def _assign(self, partitions: list[Partition]) -> None:
         with self._shelf.changed:
+            fresh = [partition for partition in partitions if partition.name not in self._known]
+            settled = [*self._shelf.partitions.values(), *(part for part in partitions if part.name in self._known)]
+            for partition in fresh if settled and self._reading.round_robin else ():
+                RoundRobin.join(partition, settled)
             for partition in partitions:
-                if isinstance(self._shelf.order, RoundRobin) and partition.record == 0:
-                    RoundRobin.join(partition, self._shelf.partitions.values())
                 self._shelf.add(partition)
             self._shelf.changed.notify_all()
         places = [TopicPartition(part.topic, part.number, part.fetched) for part in partitions]

@@ -1,11 +1,19 @@
 """Brokers for the tests of the Kafka adapter, started when the first test asks."""
 
-import os
-from pathlib import Path
-
 import pytest
 
-from tests.adapters import kafka_brokers
+from tests.adapters import kafka_brokers, kafka_jobs
+
+
+@pytest.fixture(autouse=True)
+def _no_process_is_left():
+    """End what a failed test left running."""
+    yield
+    for process in kafka_jobs.RUNNING:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    kafka_jobs.RUNNING.clear()
 
 
 @pytest.fixture(scope="session")
@@ -16,8 +24,7 @@ def broker(tmp_path_factory):
         found = kafka_brokers.start_real(tmp_path_factory.mktemp("kafka") / "one", 1)
     found = found or kafka_brokers.mock()
     yield found
-    if found.cluster is not None:
-        found.cluster.stop()
+    found.close()
 
 
 @pytest.fixture(scope="session")
@@ -36,21 +43,18 @@ def own_broker(broker, tmp_path_factory):
         return
     if not kafka_brokers.can_start():
         pytest.skip("needs Java 17 and Maven, to start a broker with SASL and TLS")
-    started = kafka_brokers.start_real(tmp_path_factory.mktemp("kafka") / "own", 1)
-    yield started
-    started.cluster.stop()
+    own = kafka_brokers.start_real(tmp_path_factory.mktemp("kafka") / "own", 1)
+    yield own
+    own.close()
 
 
 @pytest.fixture(scope="session")
 def three_brokers(tmp_path_factory):
     """Three nodes that may be killed."""
-    folder = os.environ.get(kafka_brokers.CLUSTER)
-    if folder:
-        cluster = kafka_brokers.script().Cluster(Path(folder))
-        yield kafka_brokers.TestBroker(cluster.bootstrap, real=True, cluster=cluster)
-        return
-    if not kafka_brokers.can_start():
-        pytest.skip("needs Java 17 and Maven, to start three brokers that may be killed")
-    started = kafka_brokers.start_real(tmp_path_factory.mktemp("kafka") / "three", 3)
-    yield started
-    started.cluster.stop()
+    found = kafka_brokers.started(kafka_brokers.THREE)
+    if found is None:
+        if not kafka_brokers.can_start():
+            pytest.skip("needs Java 17 and Maven, to start three brokers that may be killed")
+        found = kafka_brokers.start_real(tmp_path_factory.mktemp("kafka") / "three", 3)
+    yield found
+    found.close()

@@ -13,8 +13,9 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
 
 BOOTSTRAP = "STREAMLEARN_TEST_BOOTSTRAP"
-CLUSTER = "STREAMLEARN_TEST_CLUSTER"
-"""Folder of a cluster of three that was started by .ci/kafka/broker.py, whose nodes may be killed."""
+"""``host:port``, or ``mock``."""
+ONE, THREE = "STREAMLEARN_TEST_ONE_NODE", "STREAMLEARN_TEST_THREE_NODES"
+"""Folders of clusters that were started by .ci/kafka/broker.py; the nodes of the latter may be killed."""
 SCRIPT = Path(__file__).parents[2] / ".ci" / "kafka" / "broker.py"
 NEEDS_REAL = f"needs a real broker: Java 17 and Maven, or {BOOTSTRAP}=host:port"
 REQUEST_S = 30.0
@@ -37,9 +38,15 @@ class TestBroker:
 
     __test__ = False
 
-    def __init__(self, bootstrap: str, *, real: bool, cluster=None, keep=None):
+    def __init__(self, bootstrap: str, *, real: bool, cluster=None, ours: bool = False, keep=None):
         self.bootstrap, self.real, self.cluster, self._keep = bootstrap, real, cluster, keep
+        self._ours = ours
         self.admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+
+    def close(self) -> None:
+        """Stop what was started here."""
+        if self._ours:
+            self.cluster.stop()
 
     def topic(self, partitions: int = 1, replicas: int = -1, **config: str) -> str:
         """Make a topic and return its name; the mock gives four partitions to a topic that is named."""
@@ -75,12 +82,24 @@ def start_real(folder: Path, nodes: int) -> TestBroker:
     module = script()
     cluster = module.Cluster.create(folder, nodes)
     cluster.start()
+    return TestBroker(cluster.bootstrap, real=True, cluster=cluster, ours=True)
+
+
+def started(variable: str) -> TestBroker | None:
+    """Return the cluster below the folder that a variable names."""
+    folder = os.environ.get(variable)
+    if not folder:
+        return None
+    cluster = script().Cluster(Path(folder))
     return TestBroker(cluster.bootstrap, real=True, cluster=cluster)
 
 
 def named() -> TestBroker | None:
+    """Return the broker that the environment names."""
     bootstrap = os.environ.get(BOOTSTRAP)
-    return TestBroker(bootstrap, real=True) if bootstrap else None
+    if bootstrap == "mock":
+        return mock()
+    return TestBroker(bootstrap, real=True) if bootstrap else started(ONE)
 
 
 def mock() -> TestBroker:

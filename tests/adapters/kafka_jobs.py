@@ -20,6 +20,8 @@ from streamlearn.runtime.crash import VARIABLE
 COMMAND = [sys.executable, "-m", "streamlearn.runtime.cli"]
 PATIENCE_S = 300.0
 SEED = 7
+RUNNING: list[subprocess.Popen] = []
+"""What was started, for the clean-up behind a test that failed."""
 
 JOB = """
 name = "{name}"
@@ -85,8 +87,10 @@ class Job:
         environ = {**os.environ, **self.environ, VARIABLE: crash_at}
         command = [*COMMAND, "run", str(self.write()), "--json", *options]
         errors = (self.folder / "stderr.txt").open("ab")
-        process = subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=errors)
+        # Not in the folder of the sources, which would be imported in place of the installed package.
+        process = subprocess.Popen(command, env=environ, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=errors)
         errors.close()
+        RUNNING.append(process)
         return Running(self, process)
 
     def run(self, *options: str) -> None:
@@ -134,6 +138,14 @@ class Running:
     def stop(self) -> int:
         self.send(signal.SIGTERM)
         return self.wait()
+
+    def wait_until_said(self, text: str) -> None:
+        """Wait until the job has logged a text."""
+        deadline = time.monotonic() + PATIENCE_S
+        while text not in self.job.errors():
+            assert self.process.poll() is None, self.job.errors()[-3000:]
+            assert time.monotonic() < deadline, self.job.errors()[-3000:]
+            time.sleep(0.05)
 
     def wait_for(self, events: int) -> bool:
         """Wait until the job has saved so many events; False where it ended before."""
