@@ -106,6 +106,9 @@ def _block_of_batch(X: Any, y: Any, n_before: int) -> Block:
         names, values = _columns(X, n_before)
     else:
         names, values = _frame(X, n_before)
+    index, other = getattr(X, "index", None), getattr(y, "index", None)
+    if hasattr(index, "equals") and hasattr(other, "equals") and not cast(Any, index).equals(other):
+        raise BadShape(f"{WHO}: y must have the index of X, got another")
     labels = _labels(y)
     if len(labels) != len(values):
         raise BadShape(f"{WHO}: y must have one label for each of {len(values)} rows, got {len(labels)}")
@@ -141,6 +144,8 @@ def _frame(X: Any, n_before: int) -> tuple[tuple[FeatureName, ...], FloatArray]:
         frame = nw.from_native(X, eager_only=True)
     except TypeError:
         raise BadShape(f"{WHO}: X must be an array, a dataframe or mappings, got {type(X).__name__}") from None
+    except ValueError as error:  # what narwhals raises where two columns have one name
+        raise BadShape(f"{WHO}: feature names must differ from each other: {error}") from error
     values = np.empty(frame.shape)
     for j, column in enumerate(frame.iter_columns()):
         if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
@@ -154,6 +159,8 @@ def _labels(y: Any) -> NDArray[Any]:
     """Return a one-dimensional array: numeric arrays as they are, everything else as objects of their own types."""
     if isinstance(y, np.ndarray):
         labels = y
+    elif hasattr(y, "columns"):
+        raise BadShape(f"{WHO}: y must be one-dimensional, got a frame: give its column")
     else:
         native = next((getattr(y, name) for name in ("to_list", "to_pylist") if hasattr(y, name)), None)
         items = list(cast(Iterable[Any], native() if native is not None else y))

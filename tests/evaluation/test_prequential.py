@@ -253,3 +253,16 @@ def test_parameters_that_break_their_rule_are_refused(parameters, message):
 def test_something_without_the_verbs_of_a_learner_is_refused():
     with pytest.raises(BadParameter, match=r"^prequential: learner must have learn_one, got object"):
         prequential(events(10), object(), ["auc"])
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (pd.DataFrame(np.ones((2, 2)), columns=["a", "a"]), [0, 1], "feature names must differ"),
+        (pd.DataFrame({"a": [1.0, 2.0]}), pd.Series([0, 1], index=[1, 0]), "y must have the index of X"),
+        (pd.DataFrame({"a": [1.0, 2.0]}), pd.DataFrame({"y": [0, 1]}), "y must be one-dimensional, got a frame"),
+    ],
+)
+def test_frames_whose_columns_or_rows_could_be_mistaken_are_refused(X, y, message):
+    with pytest.raises(BadShape, match=f"prequential: {message}"):
+        prequential((X, y), NaiveLogistic(), ["auc"])
