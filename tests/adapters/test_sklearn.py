@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import pickle
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from streamlearn.adapters import sklearn as adapters
@@ -107,6 +109,15 @@ def test_it_can_be_calibrated_and_followed_by_its_projections():
     assert np.allclose(calibrated.predict_proba(X).sum(axis=1), 1.0)
     assert projected.predict(X).shape == (N_ROWS,)
     assert projected[:-1].get_feature_names_out().tolist() == ["orlpca0", "orlpca1"]
+
+
+def test_one_against_the_rest_makes_many_classes_of_two():
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    assert OneVsRestClassifier(AUCRO()).fit(X, y).score(X, y) > 0.6
+
+
+def test_the_example_of_the_module_runs():
+    assert doctest.testmod(adapters) == (0, 5)
 
 
 # Abstention
