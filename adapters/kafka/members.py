@@ -65,6 +65,8 @@ class Members:
                 self._shelf.changed.notify_all()
 
     def _assigned(self, consumer: Consumer, places: list[TopicPartition]) -> None:
+        if self._stopping():
+            return  # the client is being closed, and would answer no question
         partitions = [self._open(place.topic, place.partition) for place in places]
         log.info("taking over %s", ", ".join(part.name for part in partitions) or "nothing")
         with self._shelf.changed:

@@ -90,7 +90,7 @@ class Outbox:
         self._open()
         self.flush()
         if self._source is not None:
-            offsets, group = self._source.offsets(positions), self._source.consumer.consumer_group_metadata()
+            offsets, group = self._source.share(positions)
             if offsets:
                 self._try(lambda: self._producer.send_offsets_to_transaction(offsets, group, REQUEST_S))
         mark, marker = [self._mark(events)], self._marker.consumer_group_metadata()

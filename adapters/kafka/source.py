@@ -158,7 +158,7 @@ class KafkaSource:
         """Tell the group how far a durable checkpoint has come, and let go of partitions that are to go elsewhere."""
         if self._reading.commits:
             try:
-                self.consumer.commit(offsets=self.offsets(positions), asynchronous=True)
+                self.consumer.commit(offsets=self._offsets(positions), asynchronous=True)
             except KafkaException as exception:  # the checkpoint is the truth; the group only tells others
                 log.warning("the group was not told the positions: %s", error_of(exception).str())
         if self.urgent:
@@ -177,8 +177,21 @@ class KafkaSource:
             self.consumer.close()
 
     # -- for others ----------------------------------------------------------------------------------------------------
-    def offsets(self, positions: Sequence[Position]) -> list[TopicPartition]:
-        """Return the positions of the partitions that are ours, as the group wants them."""
+    def share(self, positions: Sequence[Position]) -> tuple[list[TopicPartition], object]:
+        """Return what a transaction commits: the positions of the partitions that are ours, and as which member.
+
+        Raises
+        ------
+        Rewind
+            Partitions were lost since they were read. Until we are told, we are still the member that had them,
+            which the brokers refuse; so both must be looked at in one breath.
+        """
+        with self._shelf.changed:
+            if self._shelf.error is not None:
+                raise self._shelf.error
+            return self._offsets(positions), self.consumer.consumer_group_metadata()
+
+    def _offsets(self, positions: Sequence[Position]) -> list[TopicPartition]:
         with self._shelf.changed:
             ours = {name: (part.topic, part.number) for name, part in self._shelf.partitions.items()}
         return [TopicPartition(*ours[at.partition], at.offset) for at in positions if at.partition in ours]
