@@ -83,6 +83,13 @@ class Job:
         self.sink, self.bad_events = f'predictions = "{predictions}"\nformat = "kafka"', f'topic = "{dead}"'
         return self
 
+    def run_file(self, name: str) -> None:
+        """Run another job file of the folder."""
+        done = subprocess.run(
+            [*COMMAND, "run", name], cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+        assert done.returncode == 0, done.stderr
+
     def start(self, crash_at: str = "", *options: str) -> Running:
         environ = {**os.environ, **self.environ, VARIABLE: crash_at}
         command = [*COMMAND, "run", str(self.write()), "--json", *options]
