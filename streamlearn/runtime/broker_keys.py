@@ -96,6 +96,8 @@ def _check_group(spec: JobFile) -> None:
         )
     if spec.bad_events.topic is None and spec.bad_events.policy != "stop":
         raise BadJob("bad_events.topic: must be given when source.assignment is 'group', as a file cannot be shared")
+    if spec.labels.source is not None:
+        raise BadJob("labels.source: must be absent when source.assignment is 'group', as labels are not shared")
     for key, value in (("order", "round-robin"), ("until", "end")):
         if getattr(spec.source, key) == value:
             raise BadJob(f"source.{key}: must be absent when source.assignment is 'group', got {value!r}")
