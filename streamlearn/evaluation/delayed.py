@@ -123,9 +123,16 @@ class DelayedLearner:
         tested, memo = self.learner.forecast_columns(block.names, block.values)
         return Forecast(block, tested, memo, self._count(len(block)), np.full(len(block), np.inf))
 
-    def learn(self, late: Forecast) -> Due:
-        """Learn rows that were forecast by `forecast`, their labels being in their block now."""
-        return self._learn(late)
+    def learn(self, late: Forecast, *, with_memo: bool = True) -> Due:
+        """Learn rows that were forecast by `forecast`, their labels being in their block now.
+
+        Parameters
+        ----------
+        late : Forecast
+        with_memo : bool
+            False where another learner made the forecasts: this one then makes a memo of each row as it learns it.
+        """
+        return self._learn(late, with_memo=with_memo)
 
     def replace_learner(self, learner: LateLearner) -> None:
         """Go on with another learner: it learns the remembered events and gets its own memos for those waiting."""
@@ -211,12 +218,13 @@ class DelayedLearner:
             made, memo = Forecast(late.block, made, memo, late.made_at, late.ready).rows(first).tested, memo[first]
         return with_codes(made, no_codes(len(test))), memo, due
 
-    def _learn(self, late: Forecast | None) -> Due:
+    def _learn(self, late: Forecast | None, *, with_memo: bool = True) -> Due:
         """Learn events that nothing is forecast in between."""
         if late is None:
             return none_due()
         block = late.block
-        made, _ = self.learner.test_then_learn_late(block.names, block.values, block.values, block.labels, late.memo)
+        memo = late.memo if with_memo else None
+        made, _ = self.learner.test_then_learn_late(block.names, block.values, block.values, block.labels, memo)
         self._memory.add(block)
         now = np.full(len(late), self._n_made)
         return Due(with_codes(late.tested, made.codes), block.labels, late.made_at, now, now)

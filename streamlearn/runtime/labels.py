@@ -157,7 +157,8 @@ class LateLabels:
         answered: list[tuple[int, int, int]] = []
         answers: list[tuple[int, int]] = []
         for row, (key, clock) in enumerate(zip(keys, clocks.tolist(), strict=True)):
-            before, op = known.get(key), self.table.next_op()
+            op = self.table.next_op()
+            before = self.table.remembered(known.get(key), op)
             if before is not None and not (before.kind == LABEL and before.how != MATCHED):
                 self.counts.repeated += 1
                 continue
@@ -209,14 +210,15 @@ class LateLabels:
         matched: list[tuple[int, int, int]] = []
         new: list[Entry] = []
         for row, key in enumerate(keys):
-            before, op = known.get(key), self.table.next_op()
+            op = self.table.next_op()
+            before = self.table.remembered(known.get(key), op)
             if before is None or (before.kind == LABEL and before.how == EXPIRED):
                 new.append(Entry(op, LABEL, key, self._clock, -1, _text(labels[row]).encode()))
                 known[key] = Known(op, LABEL)
                 self.counts.early += 1
             elif before.kind == EVENT and before.how is None:
                 matched.append((before.op, row, op))
-                known[key] = Known(before.op, EVENT, MATCHED)
+                known[key] = Known(before.op, EVENT, MATCHED, op)
             elif before.how == EXPIRED:
                 self.counts.late += 1
             else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -148,13 +148,9 @@ class Track:
         while start < len(late):
             began = time.perf_counter()
             room = REACT_EVERY - self._taken % REACT_EVERY if self._reacts else len(late)
-            part = late.rows(slice(start, start + room))
-            if part.memo.shape[1] and (part.ready != self.generation).any():
-                # A memo is for the learner that made it; the forecast that is measured stays the one made then.
-                part = replace(
-                    part, memo=self._delayed.learner.forecast_columns(part.block.names, part.block.values)[1]
-                )
-            due = self._delayed.learn(part)
+            stale = late.ready[start : start + room] != self.generation
+            part = late.rows(slice(start, start + _equal_first(stale)))
+            due = self._delayed.learn(part, with_memo=not stale[0])
             self.seconds += time.perf_counter() - began
             self._measure_due(due)
             self._took(len(part))
@@ -254,3 +250,9 @@ class Track:
             ("learner", self.learner),
             ("trajectory", self.trajectory),
         ]
+
+
+def _equal_first(flags: NDArray[np.bool_]) -> int:
+    """Return how many flags at the beginning are alike."""
+    other = np.flatnonzero(flags != flags[0])
+    return int(other[0]) if len(other) else len(flags)

@@ -47,11 +47,14 @@ class Known:
         `EVENT` or `LABEL`.
     how : int or None
         None while it waits, else `MATCHED` or `EXPIRED`.
+    gone : int or None
+        The operation that settled it.
     """
 
     op: int
     kind: int
     how: int | None = None
+    gone: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +121,19 @@ class WaitingTable:
     def look_up(self, keys: Sequence[str]) -> dict[str, Known]:
         """Return what is known of those keys that are known; the youngest entry counts."""
         found = self._opened.execute(
-            "SELECT e.key, e.op, e.kind, e.how FROM json_each(?) AS k JOIN entries AS e ON e.key = k.value"
+            "SELECT e.key, e.op, e.kind, e.how, e.gone FROM json_each(?) AS k JOIN entries AS e ON e.key = k.value"
             " ORDER BY e.op",
             (json.dumps(list(dict.fromkeys(keys))),),
         )
-        return {key: Known(op, kind, how) for key, op, kind, how in found}
+        return {key: Known(op, kind, how, gone) for key, op, kind, how, gone in found}
+
+    def remembered(self, known: Known | None, op: int) -> Known | None:
+        """Return what is known, or None where it was settled so long before an operation that it counts as forgotten.
+
+        When forgotten entries leave the file depends on the checkpoints; what they count as must not.
+        """
+        forgotten = known is None or (known.gone is not None and known.gone < op - self.remember)
+        return None if forgotten else known
 
     def add(self, entries: Sequence[Entry]) -> None:
         """Let entries wait."""
@@ -171,6 +182,11 @@ class WaitingTable:
             if len(due) < FETCH_ROWS:
                 return
 
+    def n_entries(self) -> int:
+        """Return how many entries are in the file, settled ones too."""
+        (n,) = self._opened.execute("SELECT count(*) FROM entries").fetchone()
+        return int(n)
+
     def form(self, text: str) -> int:
         """Return the number under which a text is kept, for payloads that need it to be read."""
         number = self._forms.get(text)
@@ -204,7 +220,7 @@ class WaitingTable:
         self._saved = [*self._saved, self.ops][-self.keep - 1 :]
         oldest = self._saved[0]
         db = self._opened
-        db.execute("DELETE FROM entries WHERE gone < ?", (min(oldest, self.ops - self.remember),))
+        db.execute("DELETE FROM entries WHERE gone < ?", (oldest - self.remember,))
         db.execute("UPDATE entries SET payload = NULL WHERE gone >= ? AND gone < ?", (self._emptied, oldest))
         self._emptied = oldest
         db.execute("UPDATE about SET ops = ?", (self.ops,))

@@ -93,10 +93,10 @@ PATIENCES = [
 class Run:
     """One process: sources, table and learners; `restart` is another process that goes on from a checkpoint."""
 
-    def __init__(self, world: World, patience: Patience, path=None, most: int = 10**6) -> None:
+    def __init__(self, world: World, patience: Patience, path=None, most: int = 10**6, remember: int = 10**6) -> None:
         events, labels = Listed("events", world.events, most), Listed("labels", world.labels, most)
         self.turns = Turns(events, labels, turn=TURN, time=patience.time)
-        self.table = WaitingTable(path, keep=2, remember=10**6)
+        self.table = WaitingTable(path, keep=2, remember=remember)
         tracks = [
             Track(f"naive {rate}", NaiveLogistic(rate=rate), [make_metric("logloss"), make_metric("auc")])
             for rate in (0.1, 0.5)
@@ -220,6 +220,18 @@ def test_neither_batches_nor_restarts_show(patience, sizes, most, saves, stop, t
                 saved.pop()
             run = Run(world(1), patience, path, most).resume(saved[-1])
     assert run.result() == expected
+
+
+def test_what_is_forgotten_does_not_depend_on_checkpoints(tmp_path):
+    whole = Run(world(1), PATIENCES[1], remember=15).begin()
+    while whole.step(1000):
+        pass
+    saving = Run(world(1), PATIENCES[1], tmp_path / "waiting.sqlite", remember=15).begin()
+    while saving.step(7):
+        saving.checkpoint()
+    assert saving.result() == whole.result()
+    assert whole.late.counts != whole_run(world(1), PATIENCES[1]).late.counts
+    assert saving.table.n_entries() < whole.table.n_entries()
 
 
 def test_the_table_survives_what_happened_behind_a_checkpoint_that_was_not_saved(tmp_path):
