@@ -31,6 +31,7 @@ VARIANTS = {
         {"reject": "rate"},
         {"covariance": "diagonal"},
         {"covariance": "means"},
+        {"covariance": "sketch", "sketch_size": 3},
     ),
     "AUCRO": (
         {},
@@ -44,6 +45,7 @@ VARIANTS = {
         {"covariance": "means"},
         {"covariance": "means", "half_life": 50.0, "margin": "paper"},
         {"covariance": "means", "half_life": 5.0, "clock": "class", "scale": "none"},
+        {"covariance": "sketch", "sketch_size": 3, "half_life": 20.0},
     ),
 }
 

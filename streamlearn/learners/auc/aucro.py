@@ -13,6 +13,7 @@ from streamlearn.kernels import auc, auc_score, auc_sgd, auc_wide
 from streamlearn.learners.auc.arena import SCALES
 from streamlearn.learners.auc.moments import Moments
 from streamlearn.learners.auc.pairs import PairRejecter
+from streamlearn.learners.auc.records import Records
 from streamlearn.learners.auc.wide import (
     COVARIANCES,
     FULL_UP_TO,
@@ -20,7 +21,6 @@ from streamlearn.learners.auc.wide import (
     NOTHING,
     Covariance,
     Engine,
-    Records,
     checked_sketch,
     decay,
     first_bad_in,
