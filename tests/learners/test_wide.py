@@ -239,3 +239,14 @@ def test_years_of_forgetting_leave_all_numbers_finite(form):
 def test_parameters_that_break_their_rule_are_named(params, message):
     with pytest.raises(BadParameter, match=message):
         AUCRO(**params)
+
+
+@pytest.mark.parametrize("form", [*FORMS, "sketch"])
+@pytest.mark.parametrize("margin", ["log-odds", "paper"])
+def test_decisions_turn_at_the_even_score(form, margin):
+    X, _ = stream(13)
+    y = X[:, 0] + X[:, 1] / 10 > 0.3
+    model = AUCRO(covariance=form, margin=margin).learn_many(X, y)
+    above = model.score_many(X) > model.even_score()
+    assert 0 < above.sum() < len(X)
+    assert (above == (model.predict_many(X) == 1)).all()
