@@ -1,9 +1,11 @@
 """Metrics of (label, forecast) pairs and prequential evaluation."""
 
 from streamlearn.evaluation.auc import AUC
+from streamlearn.evaluation.comparison import BlockBootstrap, Comparison, McNemar, compare
 from streamlearn.evaluation.curve import RejectCurve, RejectPoints
 from streamlearn.evaluation.drift import DETECTORS, DriftDetector, make_detector
 from streamlearn.evaluation.feed import feed
+from streamlearn.evaluation.folds import FoldReport, prequential_folds
 from streamlearn.evaluation.metrics import MAE, RMSE, Accuracy, Coverage, Kappa, KappaM, KappaT, LogLoss, Risk
 from streamlearn.evaluation.prequential import Report, prequential
 from streamlearn.evaluation.registry import METRICS, make_metric
@@ -17,12 +19,16 @@ __all__ = [
     "METRICS",
     "RMSE",
     "Accuracy",
+    "BlockBootstrap",
+    "Comparison",
     "Coverage",
     "DriftDetector",
+    "FoldReport",
     "Kappa",
     "KappaM",
     "KappaT",
     "LogLoss",
+    "McNemar",
     "RejectAUC",
     "RejectCurve",
     "RejectPoints",
@@ -31,8 +37,10 @@ __all__ = [
     "Report",
     "Risk",
     "SubspaceError",
+    "compare",
     "feed",
     "make_detector",
     "make_metric",
     "prequential",
+    "prequential_folds",
 ]

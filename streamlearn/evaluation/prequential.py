@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from streamlearn.contracts import FloatArray, IntArray, Label, Metric, Tested
 from streamlearn.errors import BadParameter
+from streamlearn.evaluation.arrivals import Arrivals
 from streamlearn.evaluation.blocks import blocks
 from streamlearn.evaluation.delayed import DelayedLearner
 from streamlearn.evaluation.early import EarlyForecasts
@@ -33,7 +34,8 @@ class Report:
     learner : str
     n_events, n_labelled, n_abstained : int
         Events; those that had a label; those of these without a decision.
-    delay : int
+    delay : int or None
+        None where labels do not come a fixed number of events late.
     seconds : float
         Of the whole run: reading the stream, the learner and the metrics.
     values : mapping of metric name to float
@@ -48,7 +50,7 @@ class Report:
     n_events: int
     n_labelled: int
     n_abstained: int
-    delay: int
+    delay: int | None
     seconds: float
     values: Mapping[str, float]
     intervals: Mapping[str, tuple[float, float]]
@@ -66,7 +68,8 @@ def prequential(
     learner: Any,
     metrics: Sequence[Metric | str] = DEFAULT_METRICS,
     *,
-    delay: int = 0,
+    delay: Any = 0,
+    moment: Any = None,
     batch_size: int = 1024,
     every: int = 1000,
     positive: Label | None = None,
@@ -85,8 +88,11 @@ def prequential(
         It is trained by the run.
     metrics : sequence of metric or str
         Metrics given as objects can be read afterwards; texts as for `make_metric`.
-    delay : int
-        Events between an event and its label.
+    delay : int, float, timedelta, str, array or callable (x, y) -> number
+        Events between an event and its label; seconds, or a timedelta, where `moment` is given. A text names the
+        column that holds it, which is not a feature then; an array has one number an event; infinity: never.
+    moment : str, array, callable x -> seconds or datetime, or None
+        When each event comes: labels that have come by then are learned before it is forecast.
     batch_size : int
         Events handed to the learner at a time.
     every : int
@@ -108,21 +114,22 @@ def prequential(
     >>> bool(report.values["auc"] > 0.9)
     True
     """
-    check_count("prequential", "delay", delay, 0)
+    arrivals = Arrivals(delay, moment)
     check_count("prequential", "batch_size", batch_size, 1)
     check_count("prequential", "every", every, 1)
     recorder = Recorder(metrics, every)
     numeric = all(metric.takes == "value" for metric in recorder.metrics)
-    runner = DelayedLearner(blockwise(learner, positive, numeric=numeric), delay)
+    runner = DelayedLearner(blockwise(learner, positive, numeric=numeric), arrivals.fixed or 0)
     start = time.perf_counter()
     early = EarlyForecasts(learner)
     for block in blocks(stream, batch_size):
-        recorder.take_all(early.take(runner.run(block)[1]))
+        due = runner.run(block)[1] if arrivals.fixed is not None else runner.run(*arrivals.take(block))[1]
+        recorder.take_all(early.take(due))
     recorder.take_all(early.take(runner.finish()))
     recorder.take_all(early.finish())
     seconds = time.perf_counter() - start
     name = getattr(learner, "name", type(learner).__name__)
-    return recorder.report(name if isinstance(name, str) else type(learner).__name__, delay, seconds)
+    return recorder.report(name if isinstance(name, str) else type(learner).__name__, arrivals.fixed, seconds)
 
 
 class Recorder:
@@ -171,7 +178,7 @@ class Recorder:
         self._at.append(self.n_events)
         self._samples.append([metric.get() for metric in self.metrics])
 
-    def report(self, learner: str, delay: int, seconds: float) -> Report:
+    def report(self, learner: str, delay: int | None, seconds: float) -> Report:
         """Return everything measured."""
         if self.n_events % self.every:
             self._sample()

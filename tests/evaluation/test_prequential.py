@@ -238,7 +238,7 @@ def test_a_stream_that_cannot_be_read_is_refused_with_the_place(stream, error, m
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"delay": -1}, "delay must be an integer >= 0, got -1"),
+        ({"delay": -1}, "delay must be >= 0, got -1"),
         ({"batch_size": 0}, "batch_size must be an integer >= 1, got 0"),
         ({"every": 1.5}, "every must be an integer >= 1, got 1.5"),
         ({"metrics": []}, "metrics must be at least one"),
