@@ -124,6 +124,8 @@ class Fetcher:
     refresh : callable
         Called every `every_s` seconds.
     every_s : float
+    look : callable
+        Called between two calls of the consumer.
     """
 
     def __init__(
@@ -133,9 +135,11 @@ class Fetcher:
         on_error: Callable[[KafkaError, Event], None],
         refresh: Callable[[], None],
         every_s: float,
+        look: Callable[[], None],
     ) -> None:
         self._consumer, self._shelf = consumer, shelf
         self._on_error, self._refresh, self._every_s = on_error, refresh, every_s
+        self._look = look
         self._thread = threading.Thread(target=self._run, name="kafka-fetcher", daemon=True)
         self._stopping = False
         self._full = False
@@ -173,6 +177,7 @@ class Fetcher:
 
     def _fetch(self) -> None:
         self._make_room()
+        self._look()
         if self._stopping:
             return
         first = self._consumer.poll(WAIT_S)

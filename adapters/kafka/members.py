@@ -45,6 +45,11 @@ class Members:
         self._by_steps = options.get("group.protocol") == "consumer" or "cooperative" in strategy
         self._stopping: Callable[[], bool] = bool
         self._leaving: list[Partition] = []
+        self._subscribed = False
+        self._membership: object = (
+            consumer.consumer_group_metadata()
+        )  # of nobody: all that is needed outside of a group
+        self._stale = False
 
     @property
     def waiting(self) -> bool:
@@ -53,8 +58,29 @@ class Members:
 
     def subscribe(self, topics: tuple[str, ...], stopping: Callable[[], bool]) -> None:
         """Join the group; `stopping` tells that nobody will make a checkpoint any more."""
-        self._stopping = stopping
+        self._stopping, self._subscribed = stopping, True
         self._consumer.subscribe(list(topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
+
+    def present(self) -> object:
+        """Return as which member the group knows us now, for a transaction; called with the shelf's lock.
+
+        The client answers that to the thread that polls it, between two polls; asked by another one while partitions
+        are given up it never returns. Then what it said last is still true: nothing changes before they are gone.
+        """
+        shelf = self._shelf
+        if not self._subscribed:
+            return self._membership
+        self._stale = True
+        shelf.changed.wait_for(lambda: not self._stale or self._leaving or shelf.error is not None)
+        return self._membership
+
+    def look(self) -> None:
+        """Ask the client as which member the group knows us, where somebody wants to know; called between two polls."""
+        if self._stale:
+            membership = self._consumer.consumer_group_metadata()
+            with self._shelf.changed:
+                self._membership, self._stale = membership, False
+                self._shelf.changed.notify_all()
 
     def saved(self, positions: Sequence[Position]) -> None:
         """Hear of a checkpoint; it sets partitions free if it has everything that was handed out of them."""
@@ -73,6 +99,7 @@ class Members:
             for partition in partitions:
                 self._shelf.add(partition)
             self._shelf.changed.notify_all()
+        self._stale = True
         found = [TopicPartition(part.topic, part.number, part.offset) for part in partitions]
         if self._by_steps:
             consumer.incremental_assign(found)

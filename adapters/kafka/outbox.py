@@ -89,7 +89,7 @@ class Outbox:
         """Make everything visible, with the positions and the number of the checkpoint."""
         self._open()
         self.flush()
-        if self._source is not None:
+        if self._source is not None and positions:
             offsets, group = self._source.share(positions)
             if offsets:
                 self._try(lambda: self._producer.send_offsets_to_transaction(offsets, group, REQUEST_S))

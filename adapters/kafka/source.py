@@ -94,10 +94,11 @@ class KafkaSource:
         options = {"queued.max.messages.kbytes": QUEUE_KBYTES, REFRESH: REFRESH_MS, **reading.options}
         own = {"group.id": reading.group, "enable.auto.commit": False, "auto.offset.reset": "error"}
         self.consumer = Consumer({**resolved(options), **own, "enable.partition.eof": True, "logger": log})
-        self._fetcher = Fetcher(
-            self.consumer, self._shelf, self._take_error, self._refresh, float(options[REFRESH]) / 1000
-        )
         self._members = Members(self._shelf, self.consumer, self._partition_at_group, options)
+        every_s = float(options[REFRESH]) / 1000
+        self._fetcher = Fetcher(
+            self.consumer, self._shelf, self._take_error, self._refresh, every_s, self._members.look
+        )
         self._topics = Topics({}, {})
         self._known: dict[str, Position] = {}
         self._pieces: Iterator[Piece] = iter(())
@@ -187,9 +188,10 @@ class KafkaSource:
             which the brokers refuse; so both must be looked at in one breath.
         """
         with self._shelf.changed:
+            membership = self._members.present()
             if self._shelf.error is not None:
                 raise self._shelf.error
-            return self._offsets(positions), self.consumer.consumer_group_metadata()
+            return self._offsets(positions), membership
 
     def _offsets(self, positions: Sequence[Position]) -> list[TopicPartition]:
         with self._shelf.changed:
