@@ -86,7 +86,7 @@ def meaning(job: Job) -> dict[str, str]:
         **{f"features.{key}": getattr(features, key) for key in ("label", "exclude", "categorical", "scale")},
         **{f"features.{key}": getattr(features, key) for key in ("encoding", "max_categories", "n_buckets")},
         **{f"evaluate.{key}": getattr(job.evaluate, key) for key in ("metrics", "window", "delay", "curve")},
-        **{f"evaluate.{key}": getattr(job.evaluate, key) for key in ("drift", "on_drift", "drift_memory")},
+        **{f"evaluate.{key}": getattr(job.evaluate, key) for key in ("drift", "on_drift", "drift_memory", "fading")},
         **{f"labels.{key}": getattr(job.labels, key) for key in ("key", "timeout", "capacity", "time", "turn")},
         "labels.source": None if job.labels.source is None else (job.labels.source.kind, job.labels.source.path),
         "sink.predictions": job.sink.predictions if job.sink is not None else None,
@@ -185,6 +185,8 @@ def _metrics(job: Job) -> list[BaseMetric]:
             # A metric with parameters of its own is meant as it stands.
             if job.evaluate.window is not None and ":" not in spec and "window" in metric.params():
                 metrics.append(make_metric(f"{spec}:window={job.evaluate.window}"))
+            if job.evaluate.fading is not None and ":" not in spec and "fading" in metric.params():
+                metrics.append(make_metric(f"{spec}:fading={job.evaluate.fading}"))
         except BadParameter as error:
             raise BadJob(f"evaluate.metrics[{index}]: {error}") from error
     names = [metric.name for metric in metrics]

@@ -87,6 +87,8 @@ def evaluate(
     metric: Many | None = None,
     window: int = 1000,
     delay: int = 0,
+    fading: float | None = None,
+    bands: int = 30,
     drift: str | None = None,
     on_drift: str = "alert",
     exclude: Many | None = None,
@@ -112,6 +114,10 @@ def evaluate(
         Length of the windowed metrics, in labelled events.
     delay
         How many events late the labels come.
+    fading
+        Beside each metric also its value where an event counts so many times less one event later.
+    bands
+        Copies of the bootstrap behind the bands and the comparison with the first learner; 0: none.
     drift
         What looks for drift in the errors: adwin, page_hinkley:threshold=20, ddm, eddm, hddm_a.
     on_drift
@@ -136,6 +142,8 @@ def evaluate(
         metrics=metric or ["auc", "logloss", "kappa_t"],
         window=window,
         delay=delay,
+        fading=fading,
+        bands=bands,
         drift=drift,
         on_drift=on_drift,
         exclude=exclude or [],
@@ -266,12 +274,15 @@ def _print_outcome(report: dict[str, Any], files: Sequence[Path], missing: str) 
     from rich.console import Console  # noqa: PLC0415 - commands import what they use
 
     from streamlearn.runtime.chart import make_chart  # noqa: PLC0415
+    from streamlearn.runtime.duels import told  # noqa: PLC0415
     from streamlearn.runtime.table import make_table  # noqa: PLC0415
 
     console = Console()
     if not console.is_terminal:
         console.width = max(console.width, WIDE)
     console.print(make_table(report))
+    for line in told(report["comparison"]) if "comparison" in report else ():
+        console.print(f"  {line}", highlight=False, soft_wrap=True)
     for kind, example in report["rejected_examples"].items():
         text = f"  bad: {report['rejected'][kind]:,} of kind {kind}; the first: {example}"
         console.print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)

@@ -29,6 +29,8 @@ def comparison(
     metrics: list[str],
     window: int,
     delay: int,
+    fading: float | None,
+    bands: int,
     drift: str | None,
     on_drift: str,
     exclude: list[str],
@@ -45,7 +47,7 @@ def comparison(
         The label column; None for LIBSVM.
     learners : list of str
         ``name``, or ``name:key=value,key=value``; a River estimator is ``river:path.to.Class``.
-    metrics, window, delay, drift, on_drift, exclude, categorical
+    metrics, window, delay, fading, bands, drift, on_drift, exclude, categorical
         As in a job file.
     kind : str or None
         Kind of the file; by default what its name ends in.
@@ -58,8 +60,10 @@ def comparison(
         "source": {"kind": kind or kind_of(file), "path": str(file.resolve())},
         "features": {"exclude": exclude, "categorical": categorical, **({"label": label} if label else {})},
         "learner": _learners(learners),
-        "evaluate": {"metrics": metrics, "window": window, "delay": delay, "on_drift": on_drift},
+        "evaluate": {"metrics": metrics, "window": window, "delay": delay, "on_drift": on_drift, "bands": bands},
     }
+    if fading is not None:
+        tables["evaluate"]["fading"] = fading
     if drift is not None:
         tables["evaluate"]["drift"] = drift
     return check_job(tables, folder=Path.cwd(), name=_stem(file))

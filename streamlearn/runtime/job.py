@@ -182,7 +182,7 @@ def check_job(tables: dict[str, Any], *, folder: Path, name: str) -> Job:
     if spec.labels.source is not None and spec.labels.source.kind != KIND:
         _check_source(spec.labels.source, "labels.source")
     _check_features(spec)
-    _check_evaluate(spec.evaluate)
+    _check_evaluate(spec)
     _check_sink(spec.sink)
     check_engine(spec)
     return Job(
@@ -227,7 +227,10 @@ def _check_csv_keys(source: SourceSection, place: str) -> None:
         raise BadJob(f"{place}.names: must name the columns when header is false, got None")
 
 
-def _check_evaluate(evaluate: EvaluateSection) -> None:
+def _check_evaluate(spec: JobFile) -> None:
+    evaluate = spec.evaluate
+    if evaluate.bands and spec.checkpoint is not None:
+        raise BadJob(f"evaluate.bands: must be 0 in a job with [checkpoint], got {evaluate.bands}")
     if evaluate.drift is None and evaluate.on_drift != "alert":
         raise BadJob(f"evaluate.on_drift: must be absent unless evaluate.drift is given, got {evaluate.on_drift!r}")
 

@@ -12,6 +12,7 @@ from msgspec import Meta
 
 Count = Annotated[int, Meta(ge=1)]
 Whole = Annotated[int, Meta(ge=0)]
+Fading = Annotated[float, Meta(gt=0, lt=1)]
 Seconds = Annotated[float, Meta(gt=0)]
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Character = Annotated[str, Meta(min_length=1, max_length=1)]
@@ -140,6 +141,11 @@ class EvaluateSection(Section, frozen=True):
         Beside each metric that can be windowed also its value over the last `window` labelled events.
     delay : int
         Labels arrive this many events late: a learner is asked about an event before it saw the last `delay` labels.
+    fading : float
+        Beside each metric that can fade also its value where an event counts `fading` times less one event later.
+    bands : int
+        Copies of a bootstrap that gives each metric a band and compares every learner with the first one; 0: none. Not
+        in a job with ``[checkpoint]``.
     drift : str
         What looks for drift in the errors of each learner: ``adwin``, ``page_hinkley:threshold=20``, ``ddm``, ...
     on_drift : str
@@ -158,6 +164,8 @@ class EvaluateSection(Section, frozen=True):
     metrics: tuple[Text, ...] = ("auc", "logloss")
     window: Count | None = None
     delay: Whole = 0
+    fading: Fading | None = None
+    bands: Whole = 0
     drift: Text | None = None
     on_drift: Literal["alert", "reset", "shorten_memory"] = "alert"
     drift_memory: Count = 1000

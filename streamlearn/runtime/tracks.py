@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -89,6 +89,8 @@ class Track:
         self.drift = DriftWatch(title, drift, numeric=numeric) if drift is not None else None
         self._taken = 0
         self._early = EarlyForecasts(learner)
+        self.listeners: list[Callable[[Tested, NDArray[Any]], None]] = []
+        """Told the forecasts and labels of the events that are measured; no part of the state."""
 
     @property
     def name(self) -> str:
@@ -207,6 +209,8 @@ class Track:
             if self.events == sample_at:
                 self.trajectory.add(np.array([metric.get() for metric in self.metrics]))
         self._count(tested)
+        for hear in self.listeners:
+            hear(tested, labels)
 
     def _count(self, tested: Tested) -> None:
         self.labelled += int(np.count_nonzero(tested.codes >= 0))

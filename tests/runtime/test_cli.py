@@ -307,3 +307,18 @@ def test_help_answers_without_importing_what_only_commands_need():
 
     assert "Compare learners on one file" in ran.stdout
     assert ran.stdout.splitlines()[-1] == "[]"
+
+
+def test_evaluate_tells_bands_and_whether_learners_differ(job, tmp_path, capsys):
+    arguments = ["--label", "rain", "--learner", "AUCRO", "--learner", "OPAUC", "--fading", "0.99", "--bands", "8"]
+    assert main(["evaluate", str(tmp_path / "events.csv"), *arguments, "--out", str(tmp_path / "found")]) == 0
+    assert "OPAUC against AUCRO: p = " in capsys.readouterr().out
+    (path,) = (tmp_path / "found").glob("*.report.json")
+    report = json.loads(path.read_text())
+    assert "auc_fading_0.99" in report["learners"][0]["metrics"]
+    for learner in report["learners"]:
+        for name, (low, high) in report["comparison"]["bands"][learner["title"]].items():
+            assert low < high
+            assert low - (high - low) < learner["metrics"][name] < high + (high - low)
+    (row,) = report["comparison"]["against_first"]
+    assert row["only_first_right"] + row["only_this_right"] <= row["events"]

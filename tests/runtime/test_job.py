@@ -58,6 +58,8 @@ def test_everything_beside_name_and_title_is_a_parameter_of_the_learner():
     assert job.learners[0].params == {"half_life": 1000}
 
 
+LATE = "[labels]\nkey = 'id'\nsource = { kind = 'csv', path = 'l.csv' }\n"
+
 REFUSED = {
     "[source]\nkind = 'csv'\n[[learner]]\nname='AUCRO'": "source.path: must be given",
     SMALLEST.replace('[features]\nlabel = "y"', ""): "features.label: must be given",
@@ -87,10 +89,22 @@ REFUSED = {
     SMALLEST + "[checkpoint]\nkeep = 0": "checkpoint.keep: must be int >= 1, got 0",
     SMALLEST + "[sink]\npredictions = 'p.txt'": "sink.predictions: must end in",
     SMALLEST + "[sink]\nformat = 'csv'": "sink.predictions: must be given",
-    SMALLEST + "[sink]\npredictions = 'topic'\nformat = 'kafka'": "checkpoint: must be given where outputs go to a topic",
+    SMALLEST
+    + "[sink]\npredictions = 'topic'\nformat = 'kafka'": "checkpoint: must be given where outputs go to a topic",
     SMALLEST + "[bad_events]\ntopic = 't'\npath = 'p'": "bad_events.topic: must be absent beside bad_events.path",
-    SMALLEST + "[labels]\nsource = 'labels.csv'": "labels.source: late labels are not available",
-    SMALLEST + "[labels]\narrive = 'late'": "labels.arrive: must be 'inline' in this release",
+    SMALLEST + "[labels]\nsource = 'labels.csv'": "labels.source: must be object",
+    SMALLEST + "[labels]\narrive = 'late'": "labels.source: must be given where labels arrive late",
+    SMALLEST + "[labels]\ntimeout = '3d'": "labels.timeout: must be absent unless labels.source is given",
+    SMALLEST + LATE.replace("key = 'id'", ""): "labels.key: must name the key column",
+    SMALLEST + LATE.replace("'csv'", "'libsvm'"): "labels.source.kind: must have key columns",
+    SMALLEST + LATE.replace(", path = 'l.csv'", ""): "labels.source.path: must be given for kind 'csv'",
+    SMALLEST + LATE + "timeout = '3d'": "labels.timeout: must be in events unless labels.time names a column",
+    SMALLEST + LATE + "timeout = 'soon'": "labels.timeout: must be a number and s, m, h, d or events",
+    SMALLEST + LATE + "time = 'y'": "labels.time: must not name a column of features.label",
+    SMALLEST + LATE + "[evaluate]\ndelay = 3": "evaluate.delay: must be 0 where labels come by key",
+    SMALLEST + "[evaluate]\non_drift = 'reset'": "evaluate.on_drift: must be absent unless evaluate.drift is given",
+    SMALLEST + "[evaluate]\nbands = 3\n[checkpoint]": "evaluate.bands: must be 0 in a job with [checkpoint]",
+    SMALLEST + "[evaluate]\nfading = 1.5": "evaluate.fading: must be",
     SMALLEST + "[monitor]\nport = 80000": "monitor.port: ",
     SMALLEST
     + "[bad_events]\npolicy = 'ignore'": "bad_events.policy: must be one of 'dead-letter', 'stop', got 'ignore'",
