@@ -3,8 +3,8 @@
 python perf/robust_faults.py [--batches T] [--features P] [--repeats R] [--quick]
 
 One machine a batch, a fifth of the rows outliers, R repeats. Latency: 49 % of the machines return what they have before
-they begin, a random subspace or coefficients of 0. Communication: a tenth of the answers arrive with the sign of 30 % of
-their entries turned; a turned basis is made orthonormal again. For projectors averaging is a vote itself, so little
+they begin, a random subspace or coefficients of 0. Communication: a tenth of the answers arrive with the sign of 30 %
+of their entries turned; a turned basis is made orthonormal again. For projectors averaging is a vote itself, so little
 separates it from the median there; what a bad answer adds to an average of coefficients has no bound, which answers
 times 1000 show.
 """

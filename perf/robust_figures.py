@@ -3,10 +3,10 @@
 python perf/robust_figures.py regression|pca|breakdown|drift [--batches T] [--shares 0.2 0.4] [--features P] [--quick]
 
 Each prints tables and writes pictures to perf/out/. "Distributed" is one machine a batch, all at once. Setting of Feng,
-Xu and Mannor (2017): standard normal x, noise of variance 1, outliers uniform on [-10, 10] with the sign of the response
-turned; errors relative. "Concentrated" puts the same number of outliers into as few batches as hold them, 45 % of all at
-least. Isotropic outliers hardly separate the methods in PCA, so coherent ones (all in one wrong subspace) stand beside
-them.
+Xu and Mannor (2017): standard normal x, noise of variance 1, outliers uniform on [-10, 10] with the sign of the
+response turned; errors relative. "Concentrated" puts the same number of outliers into as few batches as hold them, 45 %
+of all at least. Isotropic outliers hardly separate the methods in PCA, so coherent ones (all in one wrong subspace)
+stand beside them.
 """
 
 from __future__ import annotations

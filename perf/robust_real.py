@@ -1,10 +1,11 @@
 """ORLRegressor on real streams with real outliers, beside other online regressors in the same run.
 
-python perf/robust_real.py [--rows N] [--tuned]   |   python perf/robust_real.py --inject
+python perf/robust_real.py [--rows N] [--tuned] [--inject] [--streams air metro ...] [--quick]
 
 Every row is predicted before it is learned. Clean = rows without a documented or gross error (on air_quality look at
-these alone: a fifth of its targets are the code -200 of a failed reading). --tuned adds the best of five learning rates
-in hindsight. --inject spoils rows on purpose and measures on those left alone.
+these alone: a fifth of its targets are the code -200 of a failed reading). --tuned adds each peer with the best of five
+learning rates in hindsight, by its clean error, and its target in robust units. --inject spoils rows on purpose
+instead, and measures on those left alone: three seeds each.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from robust_streams import STREAMS, Stream, first, require_data
 from streamlearn import ORLRegressor
 
 INJECTED_ROWS = 20_000
+KINDS = ("none", "gross", "one-sided", "sign flip", "leverage", "bursts")
 
 
 def ours(X: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -39,20 +41,26 @@ def errors(run, stream: Stream) -> tuple[float, float, float, float]:
 
 def show(name: str, found: tuple[float, float, float, float]) -> None:
     mean, median, clean, spent = found
-    print(f"  {name:28s} {mean:12.5g} {median:12.5g} {clean:12.5g} {spent:10.1f}", flush=True)
+    print(f"  {name:32s} {mean:10.4g} {median:10.4g} {clean:10.4g} {spent:9.1f}", flush=True)
 
 
-def real(n_rows: int, tuned: bool) -> None:
+def real(chosen: argparse.Namespace) -> None:
     ours(*first(STREAMS["air"](), 500)[:2])  # compiles
-    for title, load in STREAMS.items():
-        stream = first(load(), n_rows)
+    for title in chosen.streams:
+        stream = first(STREAMS[title](), chosen.rows)
         print(f"{title}: {len(stream.y)} rows, {stream.X.shape[1]} columns, {(~stream.clean).sum()} not clean")
-        print(f"  {'':28s} {'MAE':>12s} {'median':>12s} {'clean MAE':>12s} {'us/event':>10s}")
-        show("ORLRegressor", errors(ours, stream))
-        for name, run in DEFAULTS.items():
-            show(name, errors(run, stream))
-        for name, runs in TUNED.items() if tuned else ():
-            show(name + ", best rate", min((errors(run, stream) for run in runs), key=lambda found: found[2]))
+        print(f"  {'':32s} {'MAE':>10s} {'median':>10s} {'clean MAE':>10s} {'us/event':>9s}")
+        mine = errors(ours, stream)
+        show("ORLRegressor", mine)
+        peers = {name: errors(run, stream) for name, run in DEFAULTS.items()}
+        for name, runs in TUNED.items() if chosen.tuned else ():
+            peers[name + ", tuned in hindsight"] = min((errors(run, stream) for run in runs), key=lambda e: e[2])
+        for name, found in peers.items():
+            show(name, found)
+        default = min(peers[name][2] for name in DEFAULTS)
+        print(f"  clean MAE of ours over the best peer's at its defaults {mine[2] / default:.3f}", end="")
+        tuned = min(found[2] for found in peers.values())
+        print(f", over the best of all shown {mine[2] / tuned:.3f}", flush=True)
 
 
 def spoil(stream: Stream, kind: str, share: float, seed: int) -> Stream:
@@ -74,39 +82,52 @@ def spoil(stream: Stream, kind: str, share: float, seed: int) -> Stream:
     return Stream(X, y, stream.clean & ~bad)
 
 
-def injected() -> None:
+def injected(chosen: argparse.Namespace) -> None:
     peers = {
         "ORLRegressor": ours,
-        "River abs": scaled(river("absolute")),
-        "VW l=2": scaled(vw_quantile(2.0)),
+        "River absolute": scaled(river("absolute")),
+        "VW quantile l=2": scaled(vw_quantile(2.0)),
     }
-    for title in ("air", "metro", "flights"):
-        stream = first(STREAMS[title](), INJECTED_ROWS)
+    for title in chosen.streams:
+        stream = first(STREAMS[title](), min(chosen.rows, INJECTED_ROWS))
         half = np.arange(len(stream.y)) >= len(stream.y) // 2
-        print(f"{title}: clean-row MAE, all rows / second half", *(f"{name:>22s}" for name in peers))
-        for kind in ("none", "gross", "one-sided", "sign flip", "leverage", "bursts"):
+        print(f"{title}: clean-row MAE, median of {chosen.seeds} seeds (worst), all rows | second half")
+        print(" " * 16, *(f"{name:>42s}" for name in peers))
+        for kind in KINDS:
             for share in (0.1, 0.3, 0.45) if kind != "none" else (0.0,):
-                spoiled = spoil(stream, kind, share, seed=1)
                 cells = []
                 for run in peers.values():
-                    with warnings.catch_warnings(), np.errstate(all="ignore"):
-                        warnings.simplefilter("ignore")
-                        off = np.abs(run(spoiled.X, spoiled.y) - stream.y)
-                    cells.append(f"{off[spoiled.clean].mean():10.4g} / {off[spoiled.clean & half].mean():9.4g}")
-                print(f"  {kind:12s} {share:4.2f}              ", *cells, flush=True)
+                    found = [
+                        spoiled_errors(run, stream, kind, share, seed, half) for seed in range(1, chosen.seeds + 1)
+                    ]
+                    middle, worst = np.median(found, axis=0), np.max(found, axis=0)
+                    cells.append(" | ".join(f"{m:9.4g} ({w:8.4g})" for m, w in zip(middle, worst, strict=True)))
+                print(f"  {kind:10s} {share:4.2f}", *cells, flush=True)
+
+
+def spoiled_errors(run, stream: Stream, kind: str, share: float, seed: int, half: np.ndarray) -> tuple[float, float]:
+    """Clean mean absolute error over all rows and over the second half."""
+    spoiled = spoil(stream, kind, share, seed)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        off = np.abs(run(spoiled.X, spoiled.y) - stream.y)
+    off = np.where(np.isfinite(off), off, np.inf)
+    return float(off[spoiled.clean].mean()), float(off[spoiled.clean & half].mean())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=50_000)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--streams", nargs="+", choices=list(STREAMS), default=list(STREAMS))
     parser.add_argument("--tuned", action="store_true")
     parser.add_argument("--inject", action="store_true")
-    options = parser.parse_args()
+    parser.add_argument("--quick", action="store_true")
+    chosen = parser.parse_args()
     require_data()
-    if options.inject:
-        injected()
-    else:
-        real(options.rows, options.tuned)
+    if chosen.quick:
+        chosen.rows, chosen.seeds, chosen.streams = 600, 1, ["air"]
+    (injected if chosen.inject else real)(chosen)
 
 
 if __name__ == "__main__":

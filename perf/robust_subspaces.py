@@ -1,11 +1,13 @@
 """ORLPCA on real tables: near-infrared spectra with documented outliers, fruit spectra, half-empty sky plates.
 
-python perf/robust_subspaces.py
+python perf/robust_subspaces.py [--quick]
 
 Median orthogonal distance over all rows (the sky: over its complete rows), beside scikit-learn's IncrementalPCA.
 """
 
 from __future__ import annotations
+
+import argparse
 
 import numpy as np
 import pandas as pd
@@ -67,7 +69,11 @@ def sky() -> None:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true", help="the spectra with documented outliers alone")
+    quick = parser.parse_args().quick
     require_data()
     octane()
-    fruit()
-    sky()
+    if not quick:
+        fruit()
+        sky()
