@@ -17,7 +17,7 @@ from streamlearn.learners.robust.scaling import MAD_TO_SIGMA
 from streamlearn.learners.robust.trimmed import LARGEST, TrimmedCovariance, finite
 
 _STEPS = 30
-_SLICE = 1024
+_SLICE = 256  # rows: three temporaries of so many and 100 columns stay in a second-level cache
 _REWEIGHT_SIGMAS, _CUT_SIGMAS = 2.5, 3.0
 _WIDE = 4
 """Columns per row from which on the work is done in the space that the rows span: its dimension is that of the rows."""

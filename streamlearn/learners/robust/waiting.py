@@ -20,14 +20,16 @@ def clipped(X: FloatArray) -> FloatArray:
 class WaitingRows:
     """A mini-batch being filled, part of the state.
 
+    Rows have memory while some wait: where whole batches come in none ever do.
+
     Attributes
     ----------
-    rows : float64[batch_size, n_features]
     targets : float64[batch_size]
     """
 
     def __init__(self, batch_size: int) -> None:
-        self.rows: FloatArray = np.zeros((batch_size, 0))
+        self._shape = (batch_size, 0)
+        self._rows: FloatArray | None = None
         self.targets: FloatArray = np.zeros(batch_size)
         self._count = np.zeros(1, dtype=np.int64)
 
@@ -35,13 +37,22 @@ class WaitingRows:
         return int(self._count[0])
 
     @property
+    def rows(self) -> FloatArray:
+        """The rows float64[batch_size, n_features], zeros behind those that wait."""
+        if self._rows is None:
+            self._rows = np.zeros(self._shape)
+        return self._rows
+
+    @property
     def full(self) -> bool:
         """As many rows wait as a batch has."""
-        return len(self) == len(self.rows)
+        return len(self) == self._shape[0]
 
     def widen(self, n_features: int) -> None:
         """Append columns that were 0 for ever."""
-        self.rows = np.pad(self.rows, ((0, 0), (0, n_features - self.rows.shape[1])))
+        if self._rows is not None:
+            self._rows = np.pad(self._rows, ((0, 0), (0, n_features - self._shape[1])))
+        self._shape = (self._shape[0], n_features)
 
     def take(self, x: FloatArray, y: float) -> None:
         """Add one row; there must be room."""
@@ -52,7 +63,7 @@ class WaitingRows:
 
     def room(self) -> int:
         """Return how many more rows fit."""
-        return len(self.rows) - len(self)
+        return self._shape[0] - len(self)
 
     def take_many(self, X: FloatArray) -> None:
         """Add rows without targets; there must be room."""
@@ -66,7 +77,7 @@ class WaitingRows:
 
     def clear(self) -> None:
         """Forget all rows."""
-        self.rows[:] = 0.0
+        self._rows = None
         self.targets[:] = 0.0
         self._count[0] = 0
 
