@@ -13,6 +13,7 @@ Beside plain text, node 1 listens with SASL (SCRAM-SHA-512 and PLAIN), and with 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import secrets
@@ -84,7 +85,6 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.about = json.loads((folder / "cluster.json").read_text())
-        self._children: dict[int, subprocess.Popen[bytes]] = {}
 
     @classmethod
     def create(cls, folder: Path, nodes: int) -> Cluster:
@@ -130,14 +130,11 @@ class Cluster:
 
     def start_node(self, node: int) -> None:
         """Start one node; returns before it answers."""
-        log = (self.folder / f"node{node}.log").open("ab")
         command = [*self._java(), "kafka.Kafka", str(self._properties(node))]
-        process = subprocess.Popen(
-            command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True, cwd=self.folder
-        )
-        log.close()
-        self._children[node] = process
-        self._note(node, process.pid)
+        log = (os.POSIX_SPAWN_OPEN, 1, self.folder / f"node{node}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        actions = [log, (os.POSIX_SPAWN_DUP2, 1, 2), (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
+        # It outlives this process, and its number is all that is kept of it.
+        self._note(node, os.posix_spawnp(command[0], command, os.environ, file_actions=actions, setsid=True))
 
     def wait_ready(self, nodes: list[int] | None = None) -> None:
         """Wait until the nodes accept connections on their plain ports.
@@ -184,10 +181,11 @@ class Cluster:
         pid = self.about["pids"].get(str(node))
         if pid is None:
             return False
-        if node in self._children:
-            return self._children[node].poll() is None
-        command = Path(f"/proc/{pid}/cmdline")  # gone, or another process by now
-        return command.exists() and b"kafka.Kafka" in command.read_bytes()
+        with contextlib.suppress(ChildProcessError):  # another process started it
+            os.waitpid(pid, os.WNOHANG)
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # gone
+            return b"kafka.Kafka" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return False
 
     def _answers(self, node: int) -> bool:
         with socket.socket() as probe:

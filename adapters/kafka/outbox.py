@@ -8,7 +8,10 @@ checkpoints belongs to the outputs that others can see.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
 INIT_S = 30.0
 FLUSH_S = 5.0
+HUNG_S = 3 * REQUEST_S
 TRANSACTION_MS = 60_000
 LEAST_TRANSACTION_MS = 30_000
 """A transaction that is open for longer is aborted by the broker; a checkpoint must come before."""
@@ -57,7 +61,7 @@ class Outbox:
         self._topics: list[str] = []
         self._source: KafkaSource | None = None
         self._failed: KafkaError | None = None
-        self._is_open = self._closed = False
+        self._is_open = self._closed = self._hung = False
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -103,7 +107,10 @@ class Outbox:
         if self._closed:
             return
         self._closed = True
-        if self._is_open:
+        if self._hung:
+            # Destroying it would wait for the call that hangs: it stays until the process ends.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._producer))
+        elif self._is_open:
             try:
                 self._producer.abort_transaction(FLUSH_S)
             except KafkaException as exception:  # the next start aborts it, or the broker after a while
@@ -158,9 +165,35 @@ class Outbox:
 
     def _try(self, call: Callable[[], object]) -> None:
         try:
-            trying(self._contact, "sink.kafka", call)
+            trying(self._contact, "sink.kafka", lambda: self._bounded(call))
         except SourceError as error:
             raise SinkError(str(error)) from error
+
+    def _bounded(self, call: Callable[[], object]) -> None:
+        """Call, but not for ever.
+
+        When the node that coordinates the transaction dies in the middle of a call, the client has been seen
+        (librdkafka 2.16) never to return, whatever time it was given. Nothing is lost then: another producer of the
+        same id ends the transaction one way or the other, and the committed number tells which.
+        """
+        answers: SimpleQueue[BaseException | None] = SimpleQueue()
+
+        def run() -> None:
+            try:
+                call()
+            except BaseException as error:  # raised again below
+                answers.put(error)
+            else:
+                answers.put(None)
+
+        Thread(target=run, name="kafka-transaction", daemon=True).start()
+        try:
+            error = answers.get(timeout=HUNG_S)
+        except Empty:
+            self._hung = True
+            raise Rewind(f"the client did not answer for {HUNG_S:g} s in the middle of a transaction") from None
+        if error is not None:
+            raise error
 
     def _mark(self, events: int) -> TopicPartition:
         return TopicPartition(self._topics[0], 0, events)
