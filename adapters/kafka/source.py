@@ -407,7 +407,9 @@ class KafkaSource:
                 self._check_range(_as_fetched(partition), low, high)
                 place = TopicPartition(partition.topic, partition.number, partition.fetched)
                 self._shelf.moved.add(partition.name)
-        self.consumer.seek(place)
+        # The client has stopped fetching the partition, and refuses to seek in it.
+        self.consumer.incremental_unassign([place])
+        self.consumer.incremental_assign([place])
 
 
 def _as_fetched(partition: Partition) -> Partition:
