@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
 import json
 import os
 import secrets
@@ -26,7 +27,10 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-LIBS = Path(os.environ.get("STREAMLEARN_KAFKA_LIBS", Path.home() / ".cache" / "streamlearn" / "kafka" / "libs"))
+POM = HERE / "pom.xml"
+# One folder a version of the pom: brokers may still run from another one.
+CACHE = Path(os.environ.get("STREAMLEARN_KAFKA_CACHE", Path.home() / ".cache" / "streamlearn" / "kafka"))
+LIBS = CACHE / hashlib.sha256(POM.read_bytes()).hexdigest()[:16]
 READY_S = 90.0
 STOP_S = 5.0
 USER = "alice"
@@ -45,21 +49,17 @@ class NoBroker(RuntimeError):
 
 def fetch() -> None:
     """Lay the jars into the cache, once a version of the pom."""
-    wanted = (HERE / "pom.xml").read_text()
-    stamp = LIBS / "pom.xml"
-    if stamp.is_file() and stamp.read_text() == wanted:
+    stamp = LIBS / "complete"
+    if stamp.is_file():
         return
     for tool in ("java", "mvn"):
         if shutil.which(tool) is None:
             raise NoBroker(f"{tool} must be installed to start Apache Kafka")
-    shutil.rmtree(LIBS, ignore_errors=True)
     goal = ["dependency:copy-dependencies", f"-DoutputDirectory={LIBS}", "-DincludeScope=runtime"]
-    done = subprocess.run(
-        ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), *goal], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(["mvn", "-q", "-B", "-f", str(POM), *goal], capture_output=True, text=True, check=False)
     if done.returncode:
         raise NoBroker(f"mvn must fetch Apache Kafka, got:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    stamp.write_text(wanted)
+    stamp.touch()
 
 
 def free_ports(n: int) -> list[int]:
@@ -182,7 +182,8 @@ class Cluster:
         if pid is None:
             return False
         with contextlib.suppress(ChildProcessError):  # another process started it
-            os.waitpid(pid, os.WNOHANG)
+            ended, _ = os.waitpid(pid, os.WNOHANG)
+            return ended == 0
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # gone
             return b"kafka.Kafka" in Path(f"/proc/{pid}/cmdline").read_bytes()
         return False
