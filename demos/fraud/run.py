@@ -1,0 +1,219 @@
+"""A live stream of rare events with late labels: a broker, a replayer, a job, and its page; one command.
+
+    python demos/fraud/run.py [--rate 3000] [--events N] [--bootstrap HOST:PORT]
+
+Replays a year of flights out of New York City, in the order of their scheduled departures, to the topic ``flights``;
+3.5 % of them arrive more than two hours late. Which ones comes hours later on the topic ``arrivals``, one in 200 never,
+one in 500 twice. The job ``job.toml`` forecasts each flight at once and learns it when its label comes.
+
+The broker is the one that is named, else Apache Kafka started here (Java 17 and Maven), else the mock cluster inside
+the client's library. Stop it with Ctrl-C: with a broker that stays, the next run goes on where this one stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import importlib.util
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+HERE = Path(__file__).parent
+FLIGHTS = HERE.parent / "data" / "flights_nyc13.csv.gz"
+BROKER_SCRIPT = HERE.parents[1] / ".ci" / "kafka" / "broker.py"
+JOB = HERE / "job.toml"
+PAGE = "http://127.0.0.1:8731/"
+QUIET_S = 5.0
+MOCK = "mock"
+TOPICS = ("flights", "arrivals")
+LATE_MIN, SHORTEST_MIN = 120, 30
+ONE_IN_LOST, ONE_IN_TWICE = 200, 500
+Message = tuple[float, str, bytes, bytes]  # time, topic, key, value
+
+
+def messages(n_events: int | None) -> list[Message]:
+    """Return flights and arrivals in the order of their times."""
+    chance = random.Random(7)  # noqa: S311  which labels get lost is no secret
+    found: list[Message] = []
+    with gzip.open(FLIGHTS, "rt") as file:
+        for number, row in enumerate(csv.DictReader(file)):
+            if number == n_events:
+                break
+            found += _messages_of(number, row, chance)
+    return sorted(found, key=lambda message: message[0])
+
+
+def _messages_of(number: int, row: dict[str, str], chance: random.Random) -> Iterator[Message]:
+    departure, arrival = (_minutes(row[f"sched_{which}_time"]) for which in ("dep", "arr"))
+    begins = datetime(2013, int(row["month"]), int(row["day"]), tzinfo=UTC).timestamp() + 60.0 * departure
+    lasts = max((arrival - departure) % 1440, SHORTEST_MIN)
+    event = {
+        "id": number,
+        "time": begins,
+        "month": int(row["month"]),
+        "weekday": datetime.fromtimestamp(begins, UTC).weekday(),
+        "departure": departure,
+        "arrival": arrival,
+        "distance": float(row["distance"]),
+        **{name: row[name] for name in ("carrier", "origin", "dest")},
+    }
+    key = str(number).encode()
+    yield begins, "flights", key, json.dumps(event).encode()
+    if chance.randrange(ONE_IN_LOST) == 0:
+        return
+    lands = begins + 60.0 * max(lasts + float(row["arr_delay"]), 1.0)
+    label = {"id": number, "time": lands, "alarm": int(float(row["arr_delay"]) > LATE_MIN)}
+    for _ in range(2 if chance.randrange(ONE_IN_TWICE) == 0 else 1):
+        yield lands, "arrivals", key, json.dumps(label).encode()
+
+
+def _minutes(clock: str) -> int:
+    """Return minutes since midnight of a time like 1545."""
+    hours, minutes = divmod(int(clock), 100)
+    return 60 * hours + minutes
+
+
+@contextmanager
+def broker(bootstrap: str | None) -> Iterator[str]:
+    """Give the address of a broker with both topics."""
+    with ExitStack() as stack:
+        own = None if bootstrap == MOCK else bootstrap or _own_broker(stack)
+        address = own or _mock(stack)
+        admin = AdminClient({"bootstrap.servers": address})
+        if own is None:
+            for name in TOPICS:  # the mock makes a topic when somebody asks for it, and not otherwise
+                admin.list_topics(name, timeout=30)
+        elif missing := [name for name in TOPICS if name not in admin.list_topics(timeout=30).topics]:
+            for made in admin.create_topics([NewTopic(name, 1) for name in missing]).values():
+                made.result(30)
+        yield address
+
+
+def _own_broker(stack: ExitStack) -> str | None:
+    if not BROKER_SCRIPT.is_file() or not all(shutil.which(tool) for tool in ("java", "mvn")):
+        return None
+    spec = importlib.util.spec_from_file_location("kafka_broker", BROKER_SCRIPT)
+    assert spec is not None  # noqa: S101  the file is there
+    assert spec.loader is not None  # noqa: S101
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    print("starting Apache Kafka ...", flush=True)
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fraud-kafka-")))
+    cluster = module.Cluster.create(folder / "cluster", 1)
+    stack.callback(cluster.stop)
+    cluster.start()
+    return str(cluster.bootstrap)
+
+
+def _mock(stack: ExitStack) -> str:
+    print("the client's mock cluster stands in for a broker", flush=True)
+    keeper = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": ""})
+    stack.callback(keeper.flush)
+    nodes = keeper.list_topics(timeout=10).brokers.values()
+    return ",".join(f"{node.host}:{node.port}" for node in nodes)
+
+
+def replay(address: str, rate: float, found: list[Message], job: subprocess.Popen[bytes]) -> bool:
+    """Send the messages at `rate` a second; return whether all were sent before the job ended."""
+    producer = Producer({"bootstrap.servers": address, "linger.ms": 5})
+    began = time.monotonic()
+    for sent, (_, topic, key, value) in enumerate(found):
+        while True:
+            try:
+                # One partition, also where the mock made four: labels of several come in the order of arrival.
+                producer.produce(topic, value, key, partition=0)
+                break
+            except BufferError:
+                producer.poll(0.1)
+        if sent % 100 == 0:
+            producer.poll(0)
+            ahead = sent / rate - (time.monotonic() - began)
+            if ahead > 0:
+                time.sleep(ahead)
+            if job.poll() is not None:
+                return False
+    producer.flush()
+    return True
+
+
+def seen() -> dict[str, object]:
+    """Return what the page is told; nothing while the job starts."""
+    try:
+        with urllib.request.urlopen(f"{PAGE}data.json", timeout=5) as answer:  # noqa: S310  our own page
+            view: dict[str, object] | None = json.load(answer)["view"]
+    except OSError:
+        return {}
+    return view or {}
+
+
+def wait_until_quiet(job: subprocess.Popen[bytes]) -> dict[str, object]:
+    """Wait until the job takes no more events; return what is seen of it then, nothing if it ended.
+
+    Labels from behind the time of the last flight stay where they are: their time has not come.
+    """
+    view, since = seen(), time.monotonic()
+    while job.poll() is None:
+        time.sleep(0.5)
+        newer = seen()
+        if not newer or newer["events"] != view.get("events"):
+            view, since = newer, time.monotonic()
+        elif time.monotonic() - since > QUIET_S:
+            return newer
+    return {}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Start everything, replay, and show how it went."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rate", type=float, default=3000.0, help="messages a second (3000)")
+    parser.add_argument("--events", type=int, help="flights to replay (all 327,346)")
+    parser.add_argument("--bootstrap", help=f"address of a broker that is there already, or {MOCK!r}")
+    parser.add_argument("--fresh", action="store_true", help="forget an earlier run")
+    parser.add_argument("--stay", action="store_true", help="leave job and page running at the end")
+    options = parser.parse_args(arguments)
+    found = messages(options.events)
+    with broker(options.bootstrap) as address:
+        command = [sys.executable, "-m", "streamlearn.runtime.cli", "run", str(JOB)]
+        # The topics of a broker that is started here are new: so is the job.
+        command += ["--fresh"] if options.fresh or options.bootstrap in {None, MOCK} else []
+        with subprocess.Popen(command, env={**os.environ, "FRAUD_BROKERS": address}) as job:  # noqa: S603  ourselves
+            try:
+                return _watch(address, options, found, job)
+            except KeyboardInterrupt:
+                return job.wait()
+            finally:
+                if job.poll() is None:
+                    job.send_signal(signal.SIGTERM)
+
+
+def _watch(address: str, options: argparse.Namespace, found: list[Message], job: subprocess.Popen[bytes]) -> int:
+    print(f"{len(found):,} messages at {options.rate:,.0f} a second; look at {PAGE}", flush=True)
+    view = wait_until_quiet(job) if replay(address, options.rate, found, job) else {}
+    if not view:
+        return job.wait()
+    for learner in view["learners"]:  # type: ignore[attr-defined]  JSON
+        print(f"{learner['title']}: {json.dumps(learner['metrics'])}")
+    print(f"labels: {json.dumps(view['labels'])}; waiting: {view['waiting']}")
+    if options.stay:
+        return job.wait()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
