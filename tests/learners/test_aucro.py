@@ -308,3 +308,17 @@ def table(name: str) -> tuple[np.ndarray, np.ndarray]:
 def test_prequential_auc_is_the_reference(name, params, area):
     X, y = table(name)
     assert prequential_auc(AUCRO(**params), X, y) >= area - 0.002
+
+
+@pytest.mark.parametrize("params", [{}, {"solver": "sgd", "scale": "none"}, {"covariance": "diagonal"}])
+def test_the_norm_of_the_weights_is_that_of_the_slopes_of_the_score(params):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(300, 3))
+    y = X @ [1.0, -2.0, 0.5] + rng.normal(size=300) > 0
+    model = AUCRO(margin="paper", clip=None, **params)
+    assert model.weight_norm == 0.0
+    model.learn_many(X, y)
+
+    slopes = model.score_many(np.eye(3)) - model.score_many(np.zeros((1, 3)))
+
+    assert model.weight_norm == pytest.approx(np.linalg.norm(slopes), rel=1e-9)

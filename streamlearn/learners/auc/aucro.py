@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Literal, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 from streamlearn.contracts import CodeArray, FloatArray, Label
@@ -237,6 +238,17 @@ class AUCRO(PairRejecter):
             self._features.by_entries = True
             self._write_parameters()
         (self._moments if self._wide is None else self._wide).widen(n_features)
+
+    @property
+    def weight_norm(self) -> float:
+        """Euclidean norm of the weights; NaN for "means" and "sketch", which keep them in parts."""
+        if self._wide is None:
+            weights = self._moments.own(0)[auc.W]
+        elif isinstance(self._wide, Records) and self._wide.form == "diagonal":
+            weights = self._wide.own(0)[:, auc_wide.W]
+        else:
+            return float("nan")
+        return float(np.linalg.norm(weights))
 
     def _swap_classes(self) -> None:
         (self._moments if self._wide is None else self._wide).swap_classes()
