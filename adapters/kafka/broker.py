@@ -14,8 +14,9 @@ from .client import Contact
 from .options import Options, check_options, connection
 from .outbox import Outbox
 from .payloads import Lines, make_payload
+from .reading import BUFFER_BYTES, Reading
 from .sink import LetterTopic, PredictionTopic
-from .source import BUFFER_BYTES, KafkaSource, Reading
+from .source import KafkaSource
 
 GIVE_UP_S = 600.0
 REGISTRY_PAYLOADS = ("avro", "json-schema", "protobuf")

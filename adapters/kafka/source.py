@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 
 import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -26,55 +24,19 @@ from .client import (
     log,
     name_of,
     trying,
-    watermarks,
 )
 from .fetcher import Fetcher, Shelf
 from .members import Members
-from .options import Options, resolved
+from .options import resolved
 from .order import Arrival, Recorded, RoundRobin
 from .partitions import Partition
 from .payloads import Payload, Piece
+from .reading import Places, Reading
 
-BUFFER_BYTES = 32 << 20
 QUEUE_KBYTES = 16 << 10
 """What the client may hold beside our buffer: the memory of a paused job."""
 REFRESH = "topic.metadata.refresh.interval.ms"
 REFRESH_MS = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What a source is asked to do.
-
-    Attributes
-    ----------
-    topics : tuple of str
-    group : str
-    options : dict
-        Of the client, secrets as names of variables.
-    start : str
-        ``earliest``, ``latest`` or a time.
-    until_end : bool
-    round_robin : bool
-    in_group : bool
-        Whether partitions are shared with other members.
-    out_of_range : str
-        ``stop``, ``earliest`` or ``latest``.
-    buffer_bytes : int
-    commits : bool
-        Whether the source tells the group how far it has come, or else a transaction does.
-    """
-
-    topics: tuple[str, ...]
-    group: str
-    options: Options
-    start: str = "earliest"
-    until_end: bool = False
-    round_robin: bool = False
-    in_group: bool = False
-    out_of_range: str = "stop"
-    buffer_bytes: int = BUFFER_BYTES
-    commits: bool = True
 
 
 class KafkaSource:
@@ -99,6 +61,7 @@ class KafkaSource:
         self._fetcher = Fetcher(
             self.consumer, self._shelf, self._take_error, self._refresh, every_s, self._members.look
         )
+        self._places = Places(reading, self.consumer, contact)
         self._topics = Topics({}, {})
         self._known: dict[str, Position] = {}
         self._pieces: Iterator[Piece] = iter(())
@@ -281,63 +244,26 @@ class KafkaSource:
         """Return a partition where the checkpoint left it, or where a new one begins; `late`: it came with time."""
         known = self._known.get(name_of(topic, number))
         fingerprint = self._topics.fingerprints[topic]
-        low, high = self._watermarks(topic, number)
+        low, high = self._places.watermarks(topic, number)
         if known is None:
-            offset = low if late else self._first(topic, number, low, high)
+            offset = low if late else self._places.first(topic, number, low, high)
             partition = Partition(topic, number, fingerprint, offset)
         else:
             partition = Partition.at(topic, number, fingerprint, known)
-            self._check_range(partition, low, high)
-        return self._bounded(partition, high)
+            self._places.check_range(partition, low, high)
+        return self._places.bounded(partition, high)
 
     def _partition_at_group(self, topic: str, number: int) -> Partition:
         """Return a partition where the group has come to: another member may have had it since."""
         place = TopicPartition(topic, number)
         (found,) = trying(self._contact, "source.group", lambda: self.consumer.committed([place], timeout=REQUEST_S))
-        low, high = self._watermarks(topic, number)
-        offset = found.offset if found.offset >= 0 else self._first(topic, number, low, high)
+        low, high = self._places.watermarks(topic, number)
+        offset = found.offset if found.offset >= 0 else self._places.first(topic, number, low, high)
         known = self._known.get(name_of(topic, number), Position(name_of(topic, number)))
         partition = Partition.at(topic, number, self._topics.fingerprints[topic], known)
         partition.offset = partition.fetched = offset
-        self._check_range(partition, low, high)
-        return self._bounded(partition, high)
-
-    def _watermarks(self, topic: str, number: int) -> tuple[int, int]:
-        return trying(self._contact, name_of(topic, number), lambda: watermarks(self.consumer, topic, number))
-
-    def _bounded(self, partition: Partition, high: int) -> Partition:
-        partition.high = high
-        if self._reading.until_end:
-            partition.stop = high
-            partition.done = partition.offset >= high
-        return partition
-
-    def _first(self, topic: str, number: int, low: int, high: int) -> int:
-        start = self._reading.start
-        if start in {"earliest", "latest"}:
-            return low if start == "earliest" else high
-        at_ms = int(datetime.fromisoformat(start).timestamp() * 1000)
-        asked = [TopicPartition(topic, number, at_ms)]
-        (found,) = trying(self._contact, "source.start", lambda: self.consumer.offsets_for_times(asked, REQUEST_S))
-        return int(found.offset) if found.offset >= 0 else high
-
-    def _check_range(self, partition: Partition, low: int, high: int) -> None:
-        """Go on elsewhere, or stop, where the next event is not there."""
-        if low <= partition.offset <= high:
-            return
-        policy = self._reading.out_of_range
-        if policy == "stop":
-            raise SourceError(
-                f"{partition.name}: must still have the next event, at offset {partition.offset}, got offsets {low} to "
-                f"{high}; events are lost: source.out_of_range = 'earliest' or 'latest' goes on behind them"
-            )
-        offset = low if policy == "earliest" else high
-        log.warning("%s: going on at offset %d, as %d is not there", partition.name, offset, partition.offset)
-        partition.jumps += 1
-        partition.skipped += max(0, offset - partition.fetched)
-        partition.fetched = offset
-        if not partition.messages:
-            partition.offset = offset
+        self._places.check_range(partition, low, high)
+        return self._places.bounded(partition, high)
 
     def _assign(self, partitions: list[Partition]) -> None:
         with self._shelf.changed:
@@ -398,13 +324,13 @@ class KafkaSource:
         if partition is None:
             return
         self._refresh()  # another topic of the same name has other offsets: that is the better message
-        low, high = self._watermarks(partition.topic, partition.number)
+        low, high = self._places.watermarks(partition.topic, partition.number)
         with self._shelf.changed:
             at = partition.fetched
             if low <= at <= high:  # it was there by the time we looked
                 place = TopicPartition(partition.topic, partition.number, at)
             else:
-                self._check_range(_as_fetched(partition), low, high)
+                self._places.check_range(_as_fetched(partition), low, high)
                 place = TopicPartition(partition.topic, partition.number, partition.fetched)
                 self._shelf.moved.add(partition.name)
         # The client has stopped fetching the partition, and refuses to seek in it.

@@ -10,7 +10,8 @@ from confluent_kafka import TopicPartition
 from streamlearn.adapters.kafka.client import Contact, watermarks
 from streamlearn.adapters.kafka.fetcher import MOST_MESSAGES
 from streamlearn.adapters.kafka.payloads import make_payload
-from streamlearn.adapters.kafka.source import KafkaSource, Reading
+from streamlearn.adapters.kafka.reading import Reading
+from streamlearn.adapters.kafka.source import KafkaSource
 
 from streamlearn.contracts import Position
 from streamlearn.errors import SourceError
