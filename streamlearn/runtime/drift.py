@@ -22,6 +22,9 @@ REACT_EVERY = 64
 """A reaction comes behind an event whose number is a multiple of this: wherever the batches are cut. Learners that may
 be replaced are called for so many events at a time, which costs about 1 us an event."""
 
+MAX_KEPT = 1000
+"""Drifts that are remembered one by one: a stream that never ends may have any number."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -77,12 +80,13 @@ class DriftWatch:
         self.title, self.rules, self._numeric = title, rules, numeric
         self._detector: DriftDetector = make_detector(rules.detector)
         self.found: list[int] = []
-        """Behind which measured event each drift was detected."""
+        """Behind which measured event each drift was detected; the last `MAX_KEPT`, like the lists below."""
         self.rose: list[bool] = []
         """Whether the loss rose then: a learner that has become better is left alone."""
         self.reacted: list[int] = []
         """Behind which taken event each reaction came."""
-        self._n_answered = 0
+        self.n_found = self.n_reacted = 0
+        self._unanswered = False
 
     @property
     def reacts(self) -> bool:
@@ -92,22 +96,30 @@ class DriftWatch:
     @property
     def pending(self) -> bool:
         """Whether a drift was detected that was not answered."""
-        return self.reacts and any(self.rose[self._n_answered :])
+        return self.reacts and self._unanswered
 
     def take(self, tested: Tested, labels: NDArray[Any], n_before: int) -> None:
         """Look at the losses of the measured events behind the first `n_before`."""
         indexes, rose = self._detector.changes(self._losses(tested, labels))
         for index, worse in zip(indexes.tolist(), rose.tolist(), strict=True):
-            self.found.append(n_before + index + 1)
-            self.rose.append(worse)
+            self._keep(self.found, n_before + index + 1)
+            self._keep(self.rose, worse)
+            self.n_found += 1
+            self._unanswered |= worse
             what = "its loss rose" if worse else "its loss fell"
             _log.warning("%s: drift (%s) behind event %d: %s", self.title, self.rules.detector, self.found[-1], what)
 
     def answered(self, n_taken: int) -> None:
         """Hear that the learner was replaced behind the first `n_taken` events."""
-        self.reacted.append(n_taken)
+        self._keep(self.reacted, n_taken)
+        self.n_reacted += 1
         _log.warning("%s: %s behind event %d", self.title, self.rules.reaction, n_taken)
-        self._n_answered = len(self.found)
+        self._unanswered = False
+
+    @staticmethod
+    def _keep(kept: list[Any], value: object) -> None:
+        kept.append(value)
+        del kept[:-MAX_KEPT]
 
     def _losses(self, tested: Tested, labels: NDArray[Any]) -> FloatArray:
         if self._numeric:
@@ -120,12 +132,14 @@ class DriftWatch:
     def state(self) -> Snapshot:
         """Return detector and lists."""
         lists = {name: json.dumps(getattr(self, name)) for name in _LISTS}
-        return {**lists, "n_answered": self._n_answered, **nest("detector", self._detector.state())}
+        counts = {"n_found": self.n_found, "n_reacted": self.n_reacted, "unanswered": int(self._unanswered)}
+        return {**lists, **counts, **nest("detector", self._detector.state())}
 
     def restore(self, state: Snapshot) -> None:
         """Become what `state` describes."""
         self.found, self.rose, self.reacted = (json.loads(state[name]) for name in _LISTS)
-        self._n_answered = int(state["n_answered"])
+        self.n_found, self.n_reacted = int(state["n_found"]), int(state["n_reacted"])
+        self._unanswered = bool(state["unanswered"])
         self._detector.restore(below("detector", state))
 
 

@@ -93,8 +93,9 @@ def _drift(track: Track) -> Report | None:
     if watch is None:
         return None
     rules = watch.rules
+    counts = {"n_detected": watch.n_found, "n_answered": watch.n_reacted}
     events = {"detected": list(watch.found), "loss_rose": list(watch.rose), "answered": list(watch.reacted)}
-    return {"detector": rules.detector, "on_drift": rules.reaction, **events}
+    return {"detector": rules.detector, "on_drift": rules.reaction, **counts, **events}
 
 
 def _interval(metric: BaseMetric) -> list[float] | None:

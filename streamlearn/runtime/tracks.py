@@ -129,7 +129,7 @@ class Track:
     @property
     def generation(self) -> int:
         """How many learners there were before this one."""
-        return len(self.drift.reacted) if self.drift is not None else 0
+        return self.drift.n_reacted if self.drift is not None else 0
 
     def forecast(self, block: Block) -> Forecast:
         """Forecast events whose labels will come to `learn_late`."""

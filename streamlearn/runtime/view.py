@@ -180,7 +180,7 @@ def _learner(track: Track) -> LearnerView:
         seconds=track.seconds,
         metrics={metric.name: _known(metric.get()) for metric in track.metrics},
         norm=_known(norm),
-        drifts=len(track.drift.found) if track.drift is not None else None,
+        drifts=track.drift.n_found if track.drift is not None else None,
         negative=track.histogram[0].tolist(),
         positive=track.histogram[1].tolist(),
     )

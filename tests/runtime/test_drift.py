@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamlearn import contracts
 from streamlearn.evaluation.drift import make_detector
 from streamlearn.evaluation.registry import make_metric
-from streamlearn.runtime.drift import REACT_EVERY, DriftRules
+from streamlearn.runtime.drift import REACT_EVERY, DriftRules, DriftWatch
 from streamlearn.runtime.tracks import Track
 from tests.naive.logistic import NaiveLogistic
 
@@ -108,3 +109,19 @@ def test_drift_is_told_in_the_log(caplog):
     run(track_of("reset"))
     assert caplog.messages[0].startswith("naive: drift (adwin:delta=0.01) behind event 1314: its loss rose")
     assert f"naive: reset behind event {-(-1314 // REACT_EVERY) * REACT_EVERY}" in caplog.messages
+
+
+def test_a_stream_that_drifts_for_ever_is_remembered_in_bounded_memory(monkeypatch):
+    monkeypatch.setattr("streamlearn.runtime.drift.MAX_KEPT", 2)
+    watch = DriftWatch("one", DriftRules("adwin"), numeric=False)
+    codes = np.ones(8000, dtype=np.int8)
+    decisions = (np.arange(8000) // 1000 % 2).astype(float)  # all right, all wrong, and so on
+    nothing = np.zeros(8000)
+
+    watch.take(contracts.Tested(codes, nothing, nothing, np.empty(8000, dtype=object), decisions), codes, 0)
+
+    assert watch.n_found >= 7
+    assert len(watch.found) == len(watch.rose) == 2
+    again = DriftWatch("one", DriftRules("adwin"), numeric=False)
+    again.restore(watch.state())
+    assert (again.n_found, again.found) == (watch.n_found, watch.found)
