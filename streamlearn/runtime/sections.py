@@ -304,12 +304,12 @@ class MonitorSection(Section, frozen=True):
 
 
 class EngineSection(Section, frozen=True):
-    """``[engine]``: learn the parts of the input apart from each other, on many cores or machines, and merge the models.
+    """``[engine]``: learn the parts of the input apart, on many cores or machines, and merge the models.
 
     Attributes
     ----------
     kind : str
-        ``local``: processes of this machine; ``spark``: Apache Spark, whose executors must see the files by their paths.
+        ``local``: processes of this machine; ``spark``: Apache Spark, whose executors must see the files by path.
     workers : int
         Of ``local``: how many processes; all cores by default. Never changes a result.
     parts : int
