@@ -39,9 +39,7 @@ class ParquetReader:
         The row to stop before.
     """
 
-    def __init__(
-        self, partition: str, path: str, columns: Columns, position: Position, end: int | None = None
-    ) -> None:
+    def __init__(self, partition: str, path: str, columns: Columns, position: Position, end: int | None = None) -> None:
         import polars as pl  # noqa: PLC0415 - 0.2 s that other sources need not pay
 
         self._partition, self._columns = partition, columns
