@@ -53,7 +53,9 @@ class KafkaSource:
         self._reading, self._payload, self._contact = reading, payload, contact
         self._shelf = Shelf(RoundRobin() if reading.round_robin else Arrival(), reading.buffer_bytes)
         self._cluster = Cluster(reading.options)
-        options = {"queued.max.messages.kbytes": QUEUE_KBYTES, REFRESH: REFRESH_MS, **reading.options}
+        # A full queue is looked at again after 10 ms: the client's own second lets a quick learner wait for most of it.
+        bounds = {"queued.max.messages.kbytes": QUEUE_KBYTES, "fetch.queue.backoff.ms": 10}
+        options = {**bounds, REFRESH: REFRESH_MS, **reading.options}
         own = {"group.id": reading.group, "enable.auto.commit": False, "auto.offset.reset": "error"}
         self.consumer = Consumer({**resolved(options), **own, "enable.partition.eof": True, "logger": log})
         self._members = Members(self._shelf, self.consumer, self._partition_at_group, options)
