@@ -171,11 +171,16 @@ def wait_until_quiet(job: subprocess.Popen[bytes]) -> dict[str, object]:
     while job.poll() is None:
         time.sleep(0.5)
         newer = seen()
-        if not newer or newer["events"] != view.get("events"):
+        if not newer or newer["events"] != view.get("events") or _flights_left(newer):
             view, since = newer, time.monotonic()
         elif time.monotonic() - since > QUIET_S:
             return newer
     return {}
+
+
+def _flights_left(view: dict[str, object]) -> bool:
+    lag = view["lag"]
+    return isinstance(lag, dict) and any(n for partition, n in lag.items() if not partition.startswith("labels:"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,7 +8,7 @@ committed, and the job goes on from that one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -46,6 +46,20 @@ class Replays(Protocol):
 
     def replay(self, runs: Sequence[Run]) -> None:
         """Hand out these stretches first, in this order; called before `seek`."""
+        ...
+
+
+@runtime_checkable
+class Tells(Protocol):
+    """A source that knows how it stands."""
+
+    @property
+    def trouble(self) -> str:
+        """What keeps the job from its input now; empty while all is well."""
+        ...
+
+    def lag(self) -> Mapping[str, int]:
+        """Return events still to read, by partition."""
         ...
 
 

@@ -47,6 +47,7 @@ def _job(view: View, healthy: bool) -> Iterator[Metric]:
         lead.add_metric([one.title], float(one.title == view.lead))
     yield lead
     yield _gauge("healthy", "1 while the job gets on", float(healthy))
+    yield _gauge("input_lost", "1 while the job has lost its input and tries again", float(bool(view.trouble)))
     yield _gauge("start_time_seconds", "unix time of the start of the process", view.started_s)
     bad = CounterMetricFamily(f"{PREFIX}bad_events", "events that could not be used, by kind", labels=["kind"])
     for kind, count in sorted(view.bad.items()):

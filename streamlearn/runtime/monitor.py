@@ -28,6 +28,7 @@ from streamlearn.errors import BadJob
 from streamlearn.runtime.exposition import CONTENT_TYPE, metrics_text
 from streamlearn.runtime.loop import Loop
 from streamlearn.runtime.sections import MonitorSection
+from streamlearn.runtime.turns import LABELS
 from streamlearn.runtime.view import Checkpoints, History, Rate, View, look
 
 VIEW_EVERY_S = 1.0
@@ -41,7 +42,8 @@ class Health(msgspec.Struct, frozen=True):
     Attributes
     ----------
     healthy, ready : bool
-        Ready is healthy and behind the start, where a resumed job finds its place.
+        Ready is healthy, behind the start, where a resumed job finds its place, and in touch with its input. A job that
+        is not in touch tries again by itself: it is healthy.
     problems : list of str
     """
 
@@ -131,13 +133,17 @@ class Monitor:
         problems = []
         if now - self._beat_s > limit:
             problems.append(f"nothing was heard of the loop for {now - self._beat_s:.0f} s")
-        lag = sum(view.lag.values()) if view is not None else 0
+        lag = 0
+        if view is not None:  # labels may rightly wait for their time
+            lag = sum(n for partition, n in view.lag.items() if not partition.startswith(LABELS))
         if lag and now - self._moved_s > limit:
             problems.append(f"{lag:,} events are there, but none was taken for {now - self._moved_s:.0f} s")
         if overdue := self._overdue_s(limit):
             problems.append(f"the newest checkpoint is {overdue:.0f} s old")
         healthy = not problems
-        return Health(healthy, healthy and self._begun, problems)
+        if view is not None and view.trouble:
+            problems.append(view.trouble)
+        return Health(healthy, self._begun and not problems, problems)
 
     def _overdue_s(self, limit: float) -> float:
         """Return the age of the newest checkpoint where one should have been made long ago, else 0."""

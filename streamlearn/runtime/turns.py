@@ -19,6 +19,7 @@ import numpy as np
 
 from streamlearn.contracts import Batch, Position, Source
 from streamlearn.errors import SourceError
+from streamlearn.runtime.brokers import Tells
 from streamlearn.runtime.records import empty_batch
 
 PLACE = "(turns)"
@@ -126,6 +127,18 @@ class Turns:
             hear = getattr(source, "commit", None)
             if hear is not None:
                 hear(told)
+
+    @property
+    def trouble(self) -> str:
+        """What keeps the job from its inputs now; empty while all is well."""
+        both = (source.trouble for source in (self._events, self._labels) if isinstance(source, Tells))
+        return "; ".join(filter(None, both))
+
+    def lag(self) -> dict[str, int]:
+        """Return events and labels still to read, by partition, where their source knows."""
+        events = dict(self._events.lag()) if isinstance(self._events, Tells) else {}
+        labels = self._labels.lag() if isinstance(self._labels, Tells) else {}
+        return events | {f"{LABELS}{partition}": n for partition, n in labels.items()}
 
     def close(self) -> None:
         """Release both inputs; may be called twice."""

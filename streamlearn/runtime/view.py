@@ -5,27 +5,18 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Protocol, runtime_checkable
 
 import msgspec
 import numpy as np
 
+from streamlearn.runtime.brokers import Tells
 from streamlearn.runtime.loop import Loop
 from streamlearn.runtime.tracks import Track
 
 RATE_OVER_S = 10.0
 MAX_SAMPLES = 240
-
-
-@runtime_checkable
-class Lags(Protocol):
-    """A source that knows how much there is still to read."""
-
-    def lag(self) -> Mapping[str, int]:
-        """Return events behind the end, by partition."""
-        ...
 
 
 @runtime_checkable
@@ -87,6 +78,8 @@ class View(msgspec.Struct, frozen=True):
         Bad events by kind.
     errors : list of str
         The last of them, newest first.
+    trouble : str
+        What keeps the job from its input; empty while all is well.
     lag : dict of str to int
         Events still to read by partition, where the source knows.
     waiting : int
@@ -109,6 +102,7 @@ class View(msgspec.Struct, frozen=True):
     events_per_s: float
     bad: dict[str, int]
     errors: list[str]
+    trouble: str
     lag: dict[str, int]
     waiting: int
     labels: dict[str, int]
@@ -158,7 +152,8 @@ def look(loop: Loop, job: str, started_s: float, rate: float, checkpoints: Check
         events_per_s=rate,
         bad=dict(letters.counts),
         errors=list(letters.last),
-        lag=dict(source.lag()) if isinstance(source, Lags) else {},
+        trouble=source.trouble if isinstance(source, Tells) else "",
+        lag=dict(source.lag()) if isinstance(source, Tells) else {},
         waiting=late.waiting if late is not None else max(track.waiting for track in loop.parts.tracks),
         labels=asdict(late.counts) if late is not None else {},
         checkpoints=checkpoints.count,

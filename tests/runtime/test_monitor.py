@@ -202,10 +202,25 @@ def clock(monkeypatch):
     return clock
 
 
-def a_view(events: int, *, time_s: float = 0.0, lag: int = 0, abstained: int = 0) -> View:
+def a_view(events: int, *, time_s: float = 0.0, lag: int = 0, abstained: int = 0, trouble: str = "") -> View:
     learner = LearnerView("one", "AUCRO", events, events, abstained, 0.1, {"auc": 0.7}, None, None, [0], [0])
     return View(
-        "job", 0.0, time_s, events, 10.0, {}, [], {"p": lag} if lag else {}, 0, {}, 0, None, None, [learner], "one"
+        "job",
+        0.0,
+        time_s,
+        events,
+        10.0,
+        {},
+        [],
+        trouble,
+        {"p": lag} if lag else {},
+        0,
+        {},
+        0,
+        None,
+        None,
+        [learner],
+        "one",
     )
 
 
@@ -239,6 +254,15 @@ def test_a_job_that_takes_nothing_while_there_is_something_is_stuck(clock, monke
         assert monitor.health().healthy
 
 
+def test_labels_whose_time_has_not_come_are_no_sign_of_trouble(clock, monkeypatch):
+    view = msgspec.structs.replace(a_view(1), lag={"labels:arrivals/0": 9, "flights/0": 0})
+    monkeypatch.setattr(module, "look", lambda *_: view)
+    with Monitor(MonitorSection(port=0, stuck_s=60.0), "job") as monitor:
+        clock.now += 61.0
+        polled(monitor)
+        assert monitor.health().healthy
+
+
 def test_a_job_whose_checkpoints_do_not_come_is_stuck(clock, monkeypatch):
     monkeypatch.setattr("streamlearn.runtime.view.time", clock)
     with Monitor(MonitorSection(port=0, stuck_s=60.0), "job", checkpoint_every_s=5.0) as monitor:
@@ -250,6 +274,15 @@ def test_a_job_whose_checkpoints_do_not_come_is_stuck(clock, monkeypatch):
         assert monitor.health().healthy
         clock.now += 2.0
         assert monitor.health().problems == ["the newest checkpoint is 76 s old"]
+
+
+def test_a_job_that_lost_its_input_is_healthy_but_not_ready(clock, monkeypatch):
+    monkeypatch.setattr(module, "look", lambda *_: a_view(1, trouble="no broker answers"))
+    with Monitor(MonitorSection(port=0), "job") as monitor:
+        polled(monitor)
+        health = monitor.health()
+
+    assert (health.healthy, health.ready, health.problems) == (True, False, ["no broker answers"])
 
 
 def test_an_open_address_needs_a_token(monkeypatch):
