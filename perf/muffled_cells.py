@@ -33,6 +33,10 @@ class Cells:
                 file.write(json.dumps({"key": key, "value": self._found[key]}) + "\n")
         return self._found[key]
 
+    def find(self, key: Sequence) -> dict | None:
+        """Return the cell, None where it is not there yet."""
+        return self._found.get(tuple(key))
+
     def forget(self, matches: Callable[[tuple], bool]) -> None:
         """Drop cells, for instance those of a method that has changed since."""
         kept = {key: value for key, value in self._found.items() if not matches(key)}

@@ -1,22 +1,26 @@
 """The paper's protocol: fresh labelled subsamples, AUC by scores, 95 % intervals, every algorithm in both forms.
 
     python perf/muffled_table.py            full: 20 trials (hours)
-    python perf/muffled_table.py --quick    three sets, three trials (minutes)
+    python perf/muffled_table.py --quick    three sets, two trials (minutes)
 
-Writes a table, a JSON file and a picture to perf/out/.
+Finished cells (set, labels, trial, method) are kept in perf/out/ and not done again: an interrupted run goes on where
+it was, parts can be made one after the other (--sets, --labels, --methods, --trials), and --again forgets the cells of
+methods that have changed. --report makes the table and the picture of what there is. Sets with published splits are
+measured on those.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
+from functools import cache
 from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+from muffled_cells import OUT, Cells
 from muffled_data import interval, load, splits, trial
 from sklearn.ensemble import AdaBoostClassifier, GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -42,8 +46,8 @@ SETS = (
 LABELS = (50, 200, 1000)
 OURS = (HedgeMower1, HedgeMower, Marvin, MarvinC, MarvinD)
 mpl.use("Agg")
-OUT = Path(__file__).parent / "out"
 REFERENCE = "RF"
+MOST_TRIALS = 100
 
 
 def baselines(seed: int) -> dict:
@@ -55,43 +59,69 @@ def baselines(seed: int) -> dict:
     }
 
 
-def run_trial(name: str, n_labels: int, seed: int, forms: tuple[str, ...], rounds: int) -> dict[str, dict[str, float]]:
-    """Return AUC by score, AUC by hard label and seconds of every method."""
-    L, y, U, test, y_test = trial(name, n_labels, seed)
-    found: dict[str, dict[str, float]] = {}
-    for method, model in baselines(seed).items():
-        start = time.perf_counter()
+def names() -> list[str]:
+    """Return the methods: baselines, the columns' plain mean and stacking, ours in both forms."""
+    ours = [cls.__name__ for cls in OURS]
+    return [*baselines(0), "mean", "stacking", *ours, *(f"{name} (paper)" for name in ours)]
+
+
+@cache
+def rows_of(name: str, n_labels: int, seed: int):
+    """Return the rows of one trial, the last ones kept: methods of a trial come one after the other."""
+    return trial(name, n_labels, seed)
+
+
+def run_cell(name: str, n_labels: int, seed: int, method: str, rounds: int) -> dict[str, float]:
+    """Return AUC by score, AUC by hard label and seconds of one method on one trial."""
+    L, y, U, test, y_test = rows_of(name, n_labels, seed)
+    start = time.perf_counter()
+    if method in baselines(seed):
+        model = baselines(seed)[method]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model.fit(L, y)
-        score = (
-            model.decision_function(test) if not hasattr(model, "predict_proba") else model.predict_proba(test)[:, 1]
-        )
-        found[method] = {
-            "auc": roc_auc_score(y_test, score),
-            "hard": roc_auc_score(y_test, model.predict(test)),
-            "s": time.perf_counter() - start,
-        }
-    X = np.vstack([L, U])
-    labels = np.concatenate([y, np.full(len(U), np.nan)])
-    for form in forms:
-        for cls in OURS:
-            options = {"n_rounds": rounds} if issubclass(cls, Marvin) and form == "paper" else {}
-            model = cls(estimator=form, seed=seed, **options)
-            start = time.perf_counter()
-            model.fit(X, labels)
+        score, hard = model.predict_proba(test)[:, 1], model.predict(test)
+    else:
+        X = np.vstack([L, U])
+        labels = np.concatenate([y, np.full(len(U), np.nan)])
+        if method in ("mean", "stacking"):
+            model = HedgeMower1(seed=seed).fit(X, labels)
+            F = model.votes_many(test)
+            score = F.mean(axis=1)
+            if method == "stacking":
+                # The refit's own sample: the same members with the same held-out votes.
+                H = model._pool(model._sample()).H
+                score = F @ LogisticRegression(C=1.0).fit(H, y).coef_[0]
+        else:
+            short, _, form = method.partition(" ")
+            cls = next(cls for cls in OURS if cls.__name__ == short)
+            options = {"n_rounds": rounds} if issubclass(cls, Marvin) and form else {}
+            model = cls(estimator="paper" if form else "rectified", seed=seed, **options).fit(X, labels)
             score = model.score_many(test)
-            found[cls.__name__ + ("" if form == "rectified" else " (paper)")] = {
-                "auc": roc_auc_score(y_test, score),
-                "hard": roc_auc_score(y_test, np.sign(score)),
-                "s": time.perf_counter() - start,
-            }
-            if cls is HedgeMower1 and form == "rectified":
-                H, F = model._pool(model._sample()).H, model.votes_many(test)
-                stack = LogisticRegression(C=1.0).fit(H, y)
-                for method, s in (("stacking", F @ stack.coef_[0]), ("mean", F.mean(axis=1))):
-                    found[method] = {"auc": roc_auc_score(y_test, s), "hard": float("nan"), "s": float("nan")}
+        hard = np.sign(score)
+    seconds = time.perf_counter() - start
+    return {"auc": roc_auc_score(y_test, score), "hard": roc_auc_score(y_test, hard), "s": seconds}
+
+
+def wanted(sets, labels, quick: bool) -> list[tuple[str, int]]:
+    """Return sets and numbers of labels, published splits where there are some."""
+    found = []
+    for name in sets:
+        own = sorted(n for n in splits(name) if n <= max(LABELS))
+        counts = labels or own or (LABELS[:2] if quick else LABELS)
+        most = len(load(name)[1]) * 2 // 3
+        found += [(name, n) for n in counts if n <= most and (not own or n in own)]
     return found
+
+
+def whole_trials(cells: Cells, name: str, n: int, methods: list[str]) -> list[dict[str, dict]]:
+    """Return the trials of which every method is there."""
+    trials = []
+    for seed in range(MOST_TRIALS):
+        there = {m: cells.find((name, n, seed, m)) for m in methods}
+        if all(there.values()):
+            trials.append(there)
+    return trials
 
 
 def significance(cells: dict, method: str, against: str) -> str:
@@ -121,6 +151,8 @@ def report(results: dict, methods: list[str]) -> str:
             if m != REFERENCE:
                 lines.append(f"{n:>6} labels  {m:>22} - RF {significance(cells, m, REFERENCE)}")
         for against in ("stacking", "mean"):
+            if not {against, "HedgeMower1"} <= set(methods):
+                continue
             lines.append(
                 f"{n:>6} labels  {'HedgeMower1':>22} - {against} {significance(cells, 'HedgeMower1', against)}"
             )
@@ -148,33 +180,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--trials", type=int)
-    parser.add_argument("--sets", nargs="+", default=None)
-    parser.add_argument("--labels", nargs="+", type=int, default=None)
-    parser.add_argument("--forms", nargs="+", default=["rectified", "paper"])
-    parser.add_argument("--name", default="muffled_table")
+    parser.add_argument("--sets", nargs="+")
+    parser.add_argument("--labels", nargs="+", type=int)
+    parser.add_argument("--methods", nargs="+")
+    parser.add_argument("--again", nargs="+", default=[])
+    parser.add_argument("--report", action="store_true")
     options = parser.parse_args()
     sets = options.sets or (("a9a", "splice", "electricity") if options.quick else SETS)
-    n_trials = options.trials or (3 if options.quick else 20)
+    n_trials = options.trials or (2 if options.quick else 20)
     rounds = 15 if options.quick else 50
-    OUT.mkdir(exist_ok=True)
-    results: dict = {}
-    for name in sets:
-        own = sorted(n for n in splits(name) if n <= 1000)
-        for n in options.labels or own or (LABELS[:2] if options.quick else LABELS):
-            if n > len(load(name)[1]) * 2 // 3:
-                continue
-            start = time.perf_counter()
-            results[name, n] = [run_trial(name, n, seed, tuple(options.forms), rounds) for seed in range(n_trials)]
-            trials = results[name, n]
-            line = " ".join(f"{m}={np.mean([t[m]['auc'] for t in trials]):.3f}" for m in trials[0])
-            print(f"{name} {n} ({time.perf_counter() - start:.0f} s) {line}", flush=True)
-            plain = [{"set": s, "labels": k, "trials": t} for (s, k), t in results.items()]
-            (OUT / f"{options.name}.json").write_text(json.dumps(plain))
-    methods = list(next(iter(results.values()))[0])
+    methods = options.methods or names()
+    cells = Cells("muffled_table_quick" if options.quick else "muffled_table")
+    cells.forget(lambda key: key[-1] in options.again)
+    for name, n in wanted(sets, options.labels, options.quick):
+        for seed in range(0 if options.report else n_trials):
+            for method in methods:
+                cells.get((name, n, seed, method), lambda m=method, s=seed: run_cell(name, n, s, m, rounds))  # noqa: B023 - called at once
+            rows_of.cache_clear()
+        found = whole_trials(cells, name, n, methods)
+        line = " ".join(f"{m}={np.mean([t[m]['auc'] for t in found]):.3f}" for m in methods) if found else "nothing"
+        print(f"{name} {n} ({len(found)} trials) {line}", flush=True)
+    results = {key: whole_trials(cells, *key, methods) for key in wanted(sets, options.labels, options.quick)}
+    results = {key: trials for key, trials in results.items() if trials}
     text = report(results, methods)
-    (OUT / f"{options.name}.txt").write_text(text + "\n")
+    (OUT / "muffled_table.txt").write_text(text + "\n")
     print(text)
-    picture(results, methods, OUT / f"{options.name}.png")
+    picture(results, methods, OUT / "muffled_table.png")
 
 
 if __name__ == "__main__":

@@ -7,10 +7,11 @@ import numpy as np
 from streamlearn.contracts import CodeArray, FloatArray, IntArray
 from streamlearn.kernels.jit import kernel
 
-EVENTS, LABELLED, UNLABELLED, NEW, POSITIVE, NEGATIVE, REFITS, DUE = 0, 1, 2, 3, 4, 5, 6, 7
+EVENTS, LABELLED, UNLABELLED, NEW, POSITIVE, NEGATIVE, REFITS, DUE, SWAP, AT_REFIT = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
 """Elements of `counters`: events, labelled and unlabelled ones so far, labels since the last refit, labels of either
-class in the buffer, refits, and whether one is due."""
-N_COUNTERS = 8
+class in the buffer, refits, whether one is due, the event after which the model of the last one comes into use (0 =
+none is waiting), and the labelled events so far at the last refit."""
+N_COUNTERS = 10
 UNIFORM, BIASED, SLIDING = 0, 1, 2
 """Reservoirs: Vitter's, a random slot for each arrival (ages are then geometric), and the last ones."""
 LEAST_OF_A_CLASS = 2
@@ -39,18 +40,19 @@ def _below(seed: int, count: int, n: int) -> int:
 
 @kernel
 def is_due(counters: IntArray, filled: int, least: int, share: float) -> bool:
-    """Tell whether enough labels came since the last refit, with both classes in the buffer.
+    """Tell whether enough labels came since the last refit, with both classes in the buffer and no model waiting.
 
     Parameters
     ----------
-    counters : int64[8]
+    counters : int64[10]
     filled : int
         Labelled events in the buffer.
     least, share : int, float
         A refit takes max(least, share * filled) new labels.
     """
     return bool(
-        counters[NEW] >= max(float(least), share * filled)
+        counters[SWAP] == 0
+        and counters[NEW] >= max(float(least), share * filled)
         and counters[POSITIVE] >= LEAST_OF_A_CLASS
         and counters[NEGATIVE] >= LEAST_OF_A_CLASS
     )
@@ -69,7 +71,7 @@ def absorb(
     sizes: IntArray,
     share: float,
 ) -> int:
-    """Put rows into the buffers in order until a refit is due; return the index of the row to go on with.
+    """Put rows into the buffers until a refit or a swap is due; return the index of the row to go on with.
 
     Parameters
     ----------
@@ -86,7 +88,7 @@ def absorb(
         Their codes; changed.
     unlabelled : float64[>= min(n_unlabelled, size), n_features]
         The reservoir; changed.
-    counters : int64[8]
+    counters : int64[10]
         Changed.
     sizes : int64[5]
         Size of ring and reservoir, kind of reservoir, least new labels of a refit, seed.
@@ -125,4 +127,6 @@ def absorb(
             if slot < sizes[1]:
                 for j in range(X.shape[1]):
                     unlabelled[slot, j] = X[i, j]
+        if counters[SWAP] == counters[EVENTS]:
+            return i + 1
     return len(X)

@@ -166,16 +166,16 @@ def test_saved_models_that_lead_kernels_astray_are_refused():
         ("affine", lambda a: a[:3]),
         ("offsets", lambda a: a.astype(np.float32)),
     ):
-        key = f"array/model_{name}"
+        key = f"array/model/{name}"
         with pytest.raises(BadSnapshot, match="HedgeMower1"):
             HedgeMower1.from_state({**state, key: change(state[key])})
     for name, value in (("counters", state["array/counters"] - 1), ("codes", 1 - state["array/codes"])):
         with pytest.raises(BadSnapshot, match="HedgeMower1"):
             HedgeMower1.from_state({**state, f"array/{name}": value})
     with pytest.raises(BadSnapshot, match="HedgeMower1"):
-        HedgeMower1.from_state({k: v for k, v in state.items() if k != "array/model_nodes"})
+        HedgeMower1.from_state({k: v for k, v in state.items() if k != "array/model/nodes"})
     with pytest.raises(BadSnapshot, match="HedgeMower1"):
-        HedgeMower1.from_state({**state, "number/votes": [1]})
+        HedgeMower1.from_state({**state, "number/model": {"votes": [1], "layers": []}})
 
 
 def test_sliding_buffers_follow_a_change_of_the_labels():

@@ -158,7 +158,7 @@ def test_seeds_of_different_uses_differ():
     assert len({derived_seed(3, k) for k in range(1000)} | {derived_seed(4, k) for k in range(1000)}) == 2000
 
 
-@pytest.mark.parametrize("bad", ["nonsense", "forest, forest", "", 3, ["forest"]])
+@pytest.mark.parametrize("bad", ["nonsense", "forest, forest", "", 3, [], ["forest", "forest"], ["nonsense"]])
 def test_unknown_members_are_refused(bad):
     with pytest.raises(BadParameter, match="HedgeMower1: members must be"):
         checked_members("HedgeMower1", bad)

@@ -160,13 +160,14 @@ def test_saved_members_that_do_not_fit_are_refused():
     s = sample(10)[0]
     X, labels = np.vstack([s.labelled, s.unlabelled]), list(s.y) + [None] * len(s.unlabelled)
     state = HedgeMower1(n_trees=3).fit(X, labels).state()
-    for name in ("axes", "offset", "sd", "landmarks", "alpha", "points", "values", "numbers", "weights", "evidence"):
-        key = f"array/model_extra_{name}"
+    layer = [f"0/{name}" for name in ("axes", "offset", "sd", "landmarks", "alpha", "points", "values", "numbers")]
+    for name in (*layer, "more_weights", "all_evidence"):
+        key = f"array/model/{name}"
         for broken in (state[key][1:], state[key].astype(np.float32)):
             with pytest.raises(BadSnapshot, match="HedgeMower1"):
                 HedgeMower1.from_state({**state, key: broken})
     with pytest.raises(BadSnapshot, match="text"):
-        HedgeMower1.from_state({k: v for k, v in state.items() if k != "array/model_extra_text"})
+        HedgeMower1.from_state({k: v for k, v in state.items() if k != "array/model/0/text"})
 
 
 def test_events_to_label_first_come_from_different_clouds():

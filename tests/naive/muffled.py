@@ -203,3 +203,25 @@ def spread(near, weights, sources, keep, steps):
     for _ in range(steps):
         x = keep * S @ x + sources
     return x
+
+
+def arrival_ranks(rows, unlabelled, size, least):
+    """Return for each row (number below - number above) / 2 n among the last `size` unlabelled rows before it."""
+    window, out = [], []
+    for row, joins in zip(rows, unlabelled, strict=True):
+        n = len(window)
+        ranks = []
+        for j, x in enumerate(row):
+            below = sum(1 for other in window if other[j] < x)
+            above = sum(1 for other in window if other[j] > x)
+            ranks.append((below - above) / (2 * n) if n >= least else 0.0)
+        out.append(ranks)
+        if joins:
+            window = [*window, row][-size:]
+    return out
+
+
+def line_vote(row, bias, w, q):
+    """Return 2 P - 1 for P = 1 / (1 + exp(-t)), t = bias + sum of w x + q x^2."""
+    t = bias + sum(a * x + c * x * x for x, a, c in zip(row, w, q, strict=True))
+    return 2 / (1 + math.exp(-t)) - 1 if t > -700 else -1.0

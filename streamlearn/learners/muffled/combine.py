@@ -60,7 +60,7 @@ def muffle(
     y: FloatArray,
     F: FloatArray,
     *,
-    tau: float = 30.0,
+    tau: float = 10.0,
     potential: str = "square",
     anchor: FloatArray | None = None,
 ) -> Muffled:

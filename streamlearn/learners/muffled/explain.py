@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from streamlearn.contracts import FeatureName, FloatArray
 from streamlearn.kernels import forest as kernels
+from streamlearn.learners.muffled.layers import Layered
 from streamlearn.learners.muffled.model import Model, Voting
 from streamlearn.learners.muffled.sample import Sample, ordered
-from streamlearn.learners.muffled.unlabelled import Layered
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def partition(model: Voting, row: FloatArray, names: Sequence[FeatureName], n_ru
     votes = model.score(row, out)[0].copy()
     shares = [Share(name, float(v), float(w)) for name, v, w in zip(model.names, votes, model.weights, strict=True)]
     base = model.base if isinstance(model, Layered) else model
-    rules = _rules(base, row, names) if isinstance(base, Model) else []
+    rules = _rules(base, row[:, : len(names)], names) if isinstance(base, Model) else []
     return Partition(
         float(out[0]),
         tuple(sorted(shares, key=lambda share: -abs(share.part))),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,9 +35,13 @@ class Marvin(PoolScorer):
     ----------
     estimator : str
         "rectified" (default) or "paper".
-    members : str or None
-        Names of the pool's members, comma-separated: forest, leafy, extra, boosted, logistic, bayes; None = all
-        (rectified).
+    members : str, list or None
+        Names of the pool's members, comma-separated: forest, leafy, extra, boosted, logistic, bayes; None = all. Or a
+        list of such names and of classifiers of one's own (rectified): of scikit-learn (trees, forests, boosted trees,
+        logistic regression, Gaussian naive Bayes), River (logistic regression, Hoeffding trees) or streamlearn
+        (two-class learners). Trained ones vote as they stand and must not have seen the events that are labelled here;
+        their second class counts as positive, unless `positive` names the first one. Untrained ones are trained at each
+        refit. All become arrays, or the state of a learner, and need their library no more to vote, save or load.
     n_trees : int
         Of each forest of the pool, and at most so many boosted ones (up to 100).
     n_stages : int
@@ -62,11 +67,18 @@ class Marvin(PoolScorer):
     unlabelled_buffer : int
         Size of the reservoir of unlabelled events.
     reservoir : str
-        "uniform" (default): a fair sample of all unlabelled events. "biased": each arrival replaces a random one.
-        "sliding": the last ones.
+        "uniform": a fair sample of all unlabelled events. "biased": each arrival replaces a random one. "sliding": the
+        last ones. "auto" (default): sliding under drift, else uniform.
+    drift : bool
+        For streams whose sensors or seasons change (rectified): further members learn from the ranks that events had
+        among the last 500 unlabelled ones when they came, and a refit replaces a fifth of each forest instead of all of
+        it. Costs a little where events come in no order.
     refit_every, refit_share : int, float
         A refit takes max(refit_every, refit_share x labels in the buffer) new labels. With 10 for the 2 the first
         models of a stream come late, and a refit on few labels takes milliseconds.
+    refit_lag : int
+        A refit's model comes into use so many events after the one that caused it. Meanwhile a worker process can make
+        it: see `use_worker`.
     seed : int
         Of all random choices.
     max_features : int
@@ -95,21 +107,23 @@ class Marvin(PoolScorer):
         self,
         *,
         estimator: str = "rectified",
-        members: str | None = None,
+        members: str | Sequence[Any] | None = None,
         n_trees: int = 100,
         n_stages: int = 6,
         n_rounds: int = 50,
         trust: float = 0.9,
         unlabelled_members: str = "auto",
         conservative: bool = False,
-        tau: float = 30.0,
+        tau: float = 10.0,
         potential: str = "square",
         failure_prob: float = 0.01,
         labelled_buffer: int = 1000,
         unlabelled_buffer: int = 2000,
-        reservoir: str = "uniform",
+        reservoir: str = "auto",
+        drift: bool = False,
         refit_every: int = 2,
         refit_share: float = 0.1,
+        refit_lag: int = 0,
         seed: int = 0,
         max_features: int = 100_000,
         positive: Label | None = None,
@@ -129,8 +143,10 @@ class Marvin(PoolScorer):
         self.labelled_buffer = labelled_buffer
         self.unlabelled_buffer = unlabelled_buffer
         self.reservoir = reservoir
+        self.drift = drift
         self.refit_every = refit_every
         self.refit_share = refit_share
+        self.refit_lag = refit_lag
         self.seed = seed
         self.max_features = max_features
         self.positive = positive
@@ -146,7 +162,8 @@ class Marvin(PoolScorer):
         if isinstance(self.trust, bool) or not isinstance(self.trust, (int, float)) or not 0 <= self.trust <= 1:
             raise BadParameter(f"{self.name}: trust must be in [0, 1], got {self.trust!r}")
 
-    def _fit(self, sample: Sample) -> Voting:
+    def fit_sample(self, sample: Sample) -> Voting:
+        """Return the model of one refit; a function of parameters and sample alone."""
         if self.estimator == "paper":
             return fit_marvin(
                 sample, self.n_rounds, self.failure_prob, corrective=self._corrective, nodes=self._specialists
@@ -176,9 +193,9 @@ class MarvinC(Marvin):
     ----------
     estimator, members, n_trees, n_stages, n_rounds, trust, unlabelled_members, conservative, tau, potential
         As for `Marvin`.
-    failure_prob, labelled_buffer, unlabelled_buffer, reservoir, refit_every, refit_share, seed, max_features
+    failure_prob, labelled_buffer, unlabelled_buffer, reservoir, drift, refit_every, refit_share, refit_lag, seed
         As for `Marvin`.
-    positive, reject_cost
+    max_features, positive, reject_cost
         As for `Marvin`.
 
     Examples
@@ -200,9 +217,9 @@ class MarvinD(MarvinC):
     ----------
     estimator, members, n_trees, n_stages, n_rounds, trust, unlabelled_members, conservative, tau, potential
         As for `Marvin`.
-    failure_prob, labelled_buffer, unlabelled_buffer, reservoir, refit_every, refit_share, seed, max_features
+    failure_prob, labelled_buffer, unlabelled_buffer, reservoir, drift, refit_every, refit_share, refit_lag, seed
         As for `Marvin`.
-    positive, reject_cost
+    max_features, positive, reject_cost
         As for `Marvin`.
 
     Examples

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,11 +13,12 @@ from streamlearn.errors import BadParameter
 from streamlearn.learners.muffled.logistic import fit_logistic
 from streamlearn.learners.muffled.sample import N_FOLDS, Sample
 from streamlearn.learners.muffled.specialists import SCALES, scale_values
-from streamlearn.learners.muffled.trees import Trees, grow_boosted
+from streamlearn.learners.muffled.trees import BoolArray, Trees, grow_boosted, merged
 
 _BOOSTED_TREES = 100
 _BOOSTING_RATE = 0.1
 _VARIANCE_FLOOR = 1e-9
+_REPLACED = 0.2  # of the trees of a forest at each refit under drift
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +33,25 @@ class Member:
         Votes in [-1, 1] on the labelled rows, each made by parts that did not see the row's label.
     part : Trees or float64[1 + 2 n_features]
         What votes: trees, or bias, weights and weights of the squares for log-odds.
+    used : bool[n_labelled, n_trees] or None
+        Labelled rows that each tree of a forest saw.
     """
 
     names: tuple[str, ...]
     held_out: FloatArray
     part: Trees | FloatArray
+    used: BoolArray | None = None
 
 
 def _forest(
     sample: Sample, name: str, count: int, n_trees: int, *, least: int = 1, random: bool = False, scales: bool = False
 ) -> Member:
+    kept = None if sample.warm is None else sample.warm.trees.get(name)
+    n_new = max(1, round(_REPLACED * n_trees))
+    if kept is None or len(kept.roots) != n_trees or n_new >= n_trees:
+        kept, n_new = None, n_trees
     grown, used = sample.ranked.grow(
-        sample.y, sample.derived(count), n_trees=n_trees, share=0.0, least=least, random_thresholds=random
+        sample.y, sample.derived(count), n_trees=n_new, share=0.0, least=least, random_thresholds=random
     )
     soft = grown.soft(sample.prior)
     values = soft[:, None]
@@ -51,7 +60,10 @@ def _forest(
         values = np.hstack([values, scale_values(grown, soft)])
         names += tuple(f"{name}, {scale:g} labels" for scale in SCALES)
     trees = grown.trees(values)
-    return Member(names, trees.votes_without(sample.labelled_keys, used), trees)
+    if kept is not None and sample.warm is not None:
+        trees = merged([kept.without_first(n_new), trees])
+        used = np.hstack([sample.warm.used[name][:, n_new:], used])
+    return Member(names, trees.votes_without(sample.labelled_keys, used), trees, used)
 
 
 def forest(sample: Sample, n_trees: int) -> Member:
@@ -105,7 +117,10 @@ def _linear(sample: Sample, name: str, fit: Fit) -> Member:
 
 
 def logistic(sample: Sample, n_trees: int) -> Member:
-    """Fit a logistic regression on standardised features."""
+    """Fit a logistic regression on standardised features.
+
+    Its penalty is fixed: chosen by cross-validated loss it gains nothing on the pool's score, at 50 labels or at 200.
+    """
 
     def fit(z: FloatArray, y: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         bias, w = fit_logistic(z, y, 1.0)
@@ -140,8 +155,8 @@ MEMBERS: dict[str, Callable[[Sample, int], Member]] = {
 """Members by name, in the order in which they vote."""
 
 
-def checked_members(who: str, members: str | None) -> tuple[str, ...]:
-    """Return the names of the members; None = all of them.
+def checked_members(who: str, members: str | Sequence[Any] | None) -> tuple[str, ...]:
+    """Return the names among the members, in the order in which they vote; None = all of them.
 
     Raises
     ------
@@ -149,9 +164,12 @@ def checked_members(who: str, members: str | None) -> tuple[str, ...]:
     """
     if members is None:
         return tuple(MEMBERS)
-    names = tuple(name.strip() for name in members.split(",")) if isinstance(members, str) else ()
-    if not names or len(set(names)) < len(names) or not set(names) <= set(MEMBERS):
+    given = members.split(",") if isinstance(members, str) else members
+    listed = isinstance(given, (list, tuple)) and len(given) > 0
+    names = tuple(name.strip() for name in given if isinstance(name, str)) if listed else ()
+    if not listed or len(set(names)) < len(names) or not set(names) <= set(MEMBERS):
         raise BadParameter(
-            f"{who}: members must be different ones of {list(MEMBERS)}, comma-separated, got {members!r}"
+            f"{who}: members must be different ones of {list(MEMBERS)}, comma-separated, or a list of such names and "
+            f"of classifiers, got {members!r}"
         )
     return names

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from streamlearn.contracts import FloatArray, IntArray
+from streamlearn import snapshot
+from streamlearn.contracts import Document, FloatArray, IntArray
 from streamlearn.errors import BadSnapshot
 from streamlearn.kernels import forest as kernels
 from streamlearn.learners.muffled.trees import Trees
@@ -24,6 +25,11 @@ class Voting(Protocol):
     evidence: FloatArray
 
     @property
+    def used(self) -> dict[str, NDArray[np.bool_]]:
+        """Which labelled rows the trees of each forest saw, bool[n_labelled, n_trees]; empty where nobody asks."""
+        ...
+
+    @property
     def weights(self) -> FloatArray:
         """What each vote weighs: float64[n_votes]."""
         ...
@@ -34,6 +40,10 @@ class Voting(Protocol):
 
     def widened(self, n_features: int) -> Voting:
         """Return the same model for rows with more features, which count for nothing."""
+        ...
+
+    def documents(self) -> list[Document]:
+        """Return what is not in arrays, a document for each layer of further members."""
         ...
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -60,6 +70,8 @@ class Model:
     evidence : float64[1 + n_votes]
         Number of labels, and on them the correlation of each vote with the label, made without the label; or the
         number 0 and, of a model that has a certificate of its own, its bound of the error.
+    used : dict of str to bool[n_labelled, n_trees]
+        Labelled rows that the trees of each forest saw, where the next refit will want to know.
     """
 
     def __init__(
@@ -74,8 +86,10 @@ class Model:
         weights: FloatArray,
         names: Sequence[str],
         evidence: FloatArray | None = None,
+        used: dict[str, NDArray[np.bool_]] | None = None,
     ) -> None:
         self.affine = affine
+        self.used = {} if used is None else used
         self.evidence = np.zeros(1 + len(weights)) if evidence is None else evidence
         self.names = tuple(names)
         self._parts = (nodes, roots, values, groups, offsets, linear, weights)
@@ -157,11 +171,45 @@ class Model:
         gap = np.zeros((len(linear), more))
         w = linear[:, 1 : 1 + have]
         wider = np.hstack([linear[:, :1], w, gap, linear[:, 1 + have :], gap])
-        return Model(np.hstack([self.affine, new]), nodes, roots, values, groups, offsets, wider, weights, self.names)
+        return Model(
+            np.hstack([self.affine, new]),
+            nodes,
+            roots,
+            values,
+            groups,
+            offsets,
+            wider,
+            weights,
+            self.names,
+            self.evidence,
+            self.used,
+        )
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """Name of the first vote of each group of trees."""
+        return tuple(self.names[column] for column in self._parts[3][:, kernels.COLUMN])
+
+    def trees_named(self, name: str) -> Trees:
+        """Return the trees whose first vote has this name."""
+        nodes, roots, values, groups, offsets, *_ = self._parts
+        g = self.group_names.index(name)
+        first, stop, k, base, link, _ = groups[g].tolist()
+        at = int(roots[first])
+        own = nodes[at : int(roots[stop]) if stop < len(roots) else len(nodes)].copy()
+        own[:, 2] -= at
+        n_leaves = int(own[:, 3].max()) + 1
+        leaf_values = values[base : base + n_leaves * k].reshape(n_leaves, k).copy()
+        return Trees(own, roots[first:stop] - np.int32(at), leaf_values, link, float(offsets[g]))
+
+    def documents(self) -> list[Document]:
+        """Return nothing: all is in arrays."""
+        return []
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of the model by name."""
-        return dict(zip(ARRAYS, (self.affine, *self._parts, self.evidence), strict=True))
+        own: dict[str, NDArray[Any]] = dict(zip(ARRAYS, (self.affine, *self._parts, self.evidence), strict=True))
+        return {**own, **snapshot.nest("used", self.used)}
 
     @classmethod
     def from_arrays(cls, who: str, arrays: dict[str, NDArray[Any]], names: Sequence[str], n_features: int) -> Model:
@@ -183,7 +231,12 @@ class Model:
         fits = evidence.shape == (1 + len(names),) and _sound(*parts, n_votes=len(names), n_features=n_features)
         if not fits:
             raise BadSnapshot(f"{who}: the trees and weights of the saved state do not fit together")
-        return cls(*parts, names, evidence)
+        made = cls(*parts, names, evidence, snapshot.below("used", arrays))
+        for name, used in made.used.items():
+            n_trees = len(made.trees_named(name).roots) if name in made.group_names else -1
+            if used.dtype != np.bool_ or used.ndim != 2 or used.shape[1] != n_trees:
+                raise BadSnapshot(f"{who}: the saved state does not fit the trees of {name!r}")
+        return made
 
 
 ARRAYS = ("affine", "nodes", "roots", "values", "groups", "offsets", "linear", "weights", "evidence")
@@ -233,6 +286,20 @@ def _descents_end(nodes: kernels.Keys, n_features: int) -> bool:
         and ((left == at) & (key == _NO_KEY) | inner).all()
         and ((feature >= 0) & (feature < max(n_features, 1))).all()
     )
+
+
+def trees_are_sound(trees: Trees, n_features: int) -> bool:
+    """Tell whether trees of one vote, as a file gave them, lead every row to a leaf with a value."""
+    nodes, roots, values = trees.nodes, trees.roots, trees.values
+    if not (nodes.dtype == roots.dtype == np.int32 and values.dtype == np.float64 and values.shape[1:] == (1,)):
+        return False
+    if nodes.ndim != 2 or nodes.shape[1] != 4 or roots.ndim != 1 or len(roots) == 0:
+        return False
+    if roots[0] != 0 or roots[-1] >= len(nodes) or (np.diff(roots) <= 0).any():
+        return False
+    if not _descents_end(nodes, n_features) or int(nodes[:, 3].max()) >= len(values):
+        return False
+    return trees.link in (kernels.MEAN, kernels.LOGIT, kernels.SUM) and bool(np.isfinite(trees.offset))
 
 
 def _groups_fit(

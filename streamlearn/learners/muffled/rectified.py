@@ -9,17 +9,29 @@ import numpy as np
 
 from streamlearn.contracts import FloatArray
 from streamlearn.learners.muffled.combine import muffle
+from streamlearn.learners.muffled.layers import Extra, Layer, Layered
 from streamlearn.learners.muffled.members import Member
 from streamlearn.learners.muffled.model import Model, Voting
+from streamlearn.learners.muffled.own import OwnLayer
 from streamlearn.learners.muffled.sample import Sample
 from streamlearn.learners.muffled.trees import Trees
-from streamlearn.learners.muffled.unlabelled import NAMES, Embedded, Layered, fit_embedded
 
 FEW_UNLABELLED = 100
 """Below so many unlabelled rows the labelled ones, with the votes made without their labels, stand in beside them."""
 
 ON_UNLABELLED = 0.25
 """Share of the members learned on unlabelled rows in the anchor."""
+
+SHARES: dict[frozenset[str], dict[str, float]] = {
+    frozenset({"base"}): {"base": 1.0},
+    frozenset({"base", "unlabelled"}): {"base": 1.0 - ON_UNLABELLED, "unlabelled": ON_UNLABELLED},
+    frozenset({"base", "ranks"}): {"base": 0.5, "ranks": 0.5},
+    frozenset({"base", "unlabelled", "ranks"}): {"base": 0.4, "unlabelled": 0.2, "ranks": 0.4},
+}
+"""Shares of the groups of members in the anchor, by the groups that there are."""
+
+KEPT = 0.7
+"""Share of the last refit's weights in those of the next: what ten more labels change is mostly noise."""
 
 Maker = Callable[[Sample, int], Member]
 
@@ -31,10 +43,10 @@ class Pool:
     Attributes
     ----------
     trees, linear : tuples of Member
-    extra : Embedded or None
-        Members learned on unlabelled rows.
+    layers : tuple of Layer
+        Further members.
     weights : float64[n_votes]
-        Trees, linear members, extra ones.
+        Trees, linear members, layers.
     H : float64[n_labelled, n_votes]
         Votes without a row's own label.
     F : float64[n_unlabelled, n_votes]
@@ -43,7 +55,7 @@ class Pool:
 
     trees: tuple[Member, ...]
     linear: tuple[Member, ...]
-    extra: Embedded | None
+    layers: tuple[Layer, ...]
     weights: FloatArray
     H: FloatArray
     F: FloatArray
@@ -60,17 +72,17 @@ class Pool:
         held_out: Sequence[FloatArray] = (),
     ) -> Voting:
         """Return the model of this pool, with further trees behind its own and what these voted on labelled rows."""
-        n_more = 0 if self.extra is None else len(NAMES)
-        n_base = len(self.weights) - n_more
+        n_base = len(self.weights) - sum(len(layer.names) for layer in self.layers)
         n_trees = n_base - len(self.linear)
         model = assemble(sample, self.trees, self.linear, self.weights[:n_base], stages)
         H = np.hstack([self.H[:, :n_trees], *held_out, self.H[:, n_trees:]])
         evidence = np.concatenate([[len(sample.y)], np.clip(H, -1.0, 1.0).T @ sample.y / len(sample.y)])
-        if self.extra is None:
+        if sample.labelled_ranks is not None:
+            model.used = {member.names[0]: member.used for member in self.trees if member.used is not None}
+        if not self.layers:
             model.evidence = evidence
             return model
-        self.extra.weights[:] = self.weights[n_base:]
-        return Layered(model, self.extra, evidence)
+        return Layered(model, self.layers, self.weights[n_base:].copy(), evidence)
 
 
 def assemble(
@@ -95,6 +107,26 @@ def assemble(
     return Model.of(sample.affine, [*grouped, *stages], lines)
 
 
+def anchor_of(n_base: int, extras: Sequence[Extra], *, conservative: bool) -> FloatArray:
+    """Return the share of each vote in the anchor, equal inside a group: float64[n_votes].
+
+    Parameters
+    ----------
+    n_base : int
+        Votes of the pool's own members.
+    extras : sequence of Extra
+        Members that the user brought count as the pool's own.
+    conservative : bool
+        Members learned on unlabelled rows and on ranks have no share.
+    """
+    kinds = ["base"] * n_base
+    for extra in extras:
+        kinds += ["base" if extra.layer.kind == OwnLayer.kind else extra.layer.kind] * len(extra.layer.names)
+    present = frozenset(kinds)
+    shares = SHARES[frozenset({"base"}) if conservative else present]
+    return np.array([shares.get(kind, 0.0) / kinds.count(kind) for kind in kinds])
+
+
 def fit_pool(
     sample: Sample,
     makers: Sequence[Maker],
@@ -102,7 +134,7 @@ def fit_pool(
     tau: float,
     potential: str,
     *,
-    embedded: bool = False,
+    extras: Sequence[Extra] = (),
     conservative: bool = False,
 ) -> Pool:
     """Fit the members and find the weights of their votes.
@@ -114,25 +146,28 @@ def fit_pool(
     n_trees : int
     tau, potential
         As in `muffle`.
-    embedded : bool
-        With the members that are learned on unlabelled rows.
+    extras : sequence of Extra
+        Further members, fitted.
     conservative : bool
-        These have no share in the anchor and come in on evidence alone.
+        Those learned on unlabelled rows or on ranks have no share in the anchor and come in on evidence alone.
     """
     members = [make(sample, n_trees) for make in makers]
     trees = tuple(member for member in members if isinstance(member.part, Trees))
     linear = tuple(member for member in members if not isinstance(member.part, Trees))
-    H = np.hstack([member.held_out for member in (*trees, *linear)])
-    blank = assemble(sample, trees, linear, np.zeros(H.shape[1]))
-    F = blank.score(sample.unlabelled, np.empty(len(sample.unlabelled)))
-    anchor = np.full(H.shape[1], 1.0 / H.shape[1])
-    fitted = fit_embedded(sample) if embedded else None
-    if fitted is not None:
-        share = 0.0 if conservative else ON_UNLABELLED
-        anchor = np.concatenate([(1.0 - share) * anchor, np.full(len(NAMES), share / len(NAMES))])
-        H, F = np.hstack([H, fitted[1]]), np.hstack([F, fitted[0].votes(sample.unlabelled)])
+    n_base = sum(len(member.names) for member in members)
+    blank = assemble(sample, trees, linear, np.zeros(n_base))
+    F = np.hstack(
+        [blank.score(sample.unlabelled, np.empty(len(sample.unlabelled))), *(extra.on_unlabelled for extra in extras)]
+    )
+    held_out = [*(member.held_out for member in (*trees, *linear)), *(extra.held_out for extra in extras)]
+    H = np.hstack(held_out)
+    anchor = anchor_of(n_base, extras, conservative=conservative)
     found = muffle(H, sample.y, with_labelled(F, H), tau=tau, potential=potential, anchor=anchor)
-    return Pool(trees, linear, None if fitted is None else fitted[0], found.weights, H, F)
+    names = [name for member in (*trees, *linear) for name in member.names]
+    names += [name for extra in extras for name in extra.layer.names]
+    before = np.array([sample.weights.get(name, w) for name, w in zip(names, found.weights, strict=True)])
+    weights = KEPT * before + (1.0 - KEPT) * found.weights
+    return Pool(trees, linear, tuple(extra.layer for extra in extras), weights, H, F)
 
 
 def with_labelled(unlabelled: FloatArray, held_out: FloatArray) -> FloatArray:

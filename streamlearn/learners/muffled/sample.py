@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from streamlearn.contracts import FloatArray, IntArray
 from streamlearn.kernels import forest as kernels
 from streamlearn.kernels.grow import mixed
-from streamlearn.learners.muffled.trees import Floats32, Ranked
+from streamlearn.learners.muffled.trees import Floats32, Ranked, Trees
 
 N_FOLDS = 5
 _FOLDS = 1 << 32  # beyond the counts of members and stages
@@ -21,6 +22,33 @@ _ROWS_OF_CENTRE = 1000  # medians of so many rows tell the centre of a feature w
 def derived_seed(seed: int, count: int) -> int:
     """Return a 64-bit seed for the count-th use of a seed."""
     return int(mixed(np.uint64(seed), count))
+
+
+@dataclass(frozen=True, slots=True)
+class Warm:
+    """What forests hand on to the next refit.
+
+    Attributes
+    ----------
+    affine : float64[4, n_features]
+        Its trees compare keys of values scaled so.
+    trees : mapping of name to Trees
+        Oldest first.
+    used : mapping of name to bool[n_labelled, n_trees]
+        Labelled rows of this sample that each tree saw.
+    """
+
+    affine: FloatArray
+    trees: Mapping[str, Trees]
+    used: Mapping[str, NDArray[np.bool_]]
+
+    @property
+    def splits(self) -> NDArray[np.bool_]:
+        """Features on which some tree splits: bool[n_features]."""
+        found = np.zeros(self.affine.shape[1], dtype=np.bool_)
+        for part in self.trees.values():
+            found[part.nodes[part.nodes[:, 3] < 0, 0]] = True
+        return found
 
 
 @dataclass(frozen=True)
@@ -35,12 +63,22 @@ class Sample:
     unlabelled : float64[n_unlabelled, n_features]
     seed : int
         64 bits, other ones at each refit.
+    labelled_ranks, unlabelled_ranks : float64[n_rows, n_features] or None
+        Ranks of the same rows when they came, under drift.
+    warm : Warm or None
+        What the last model hands on, under drift.
+    weights : mapping of name to float
+        Of the last model's votes; empty at the first refit.
     """
 
     labelled: FloatArray
     y: FloatArray
     unlabelled: FloatArray
     seed: int
+    labelled_ranks: FloatArray | None = None
+    unlabelled_ranks: FloatArray | None = None
+    warm: Warm | None = None
+    weights: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def prior(self) -> float:
@@ -61,6 +99,9 @@ class Sample:
         typical, largest = np.median(away, axis=0), away.max(axis=0, initial=0.0)
         spread = np.where(typical > 0.0, typical, largest) * 2.0
         affine[kernels.SPREAD] = np.where((spread > 0.0) & np.isfinite(spread), spread, 1.0)
+        if self.warm is not None:
+            kept = self.warm.splits
+            affine[: kernels.MEAN_OF, kept] = self.warm.affine[: kernels.MEAN_OF, kept]
         everything = np.concatenate([self.values(self.labelled, affine), self.values(self.unlabelled, affine)])
         wide = everything.astype(np.float64)
         affine[kernels.MEAN_OF] = wide.mean(axis=0)

@@ -1,38 +1,43 @@
-"""What all muffled learners share: buffers of the stream, refits that depend on its events alone, state."""
+"""What all muffled learners share: refits that depend on the events alone, forecasts, state."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from concurrent.futures import Executor
+from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamlearn.contracts import CodeArray, Document, FeatureName, FloatArray
+from streamlearn import snapshot
+from streamlearn.contracts import CodeArray, Document, FeatureName, FloatArray, Snapshot
 from streamlearn.errors import BadParameter, BadSnapshot
 from streamlearn.features.frames import from_one
 from streamlearn.kernels import muffled as kernels
 from streamlearn.learners.base import BinaryScorer, checked_reject_cost
-from streamlearn.learners.learner import fitting
+from streamlearn.learners.muffled.buffers import RESERVOIRS, Buffers
 from streamlearn.learners.muffled.explain import Partition, partition
-from streamlearn.learners.muffled.model import Voting
+from streamlearn.learners.muffled.layers import Layered, checked_numbers, model_from_arrays
+from streamlearn.learners.muffled.model import Model, Voting
 from streamlearn.learners.muffled.potentials import checked_potential
-from streamlearn.learners.muffled.sample import Sample, derived_seed
+from streamlearn.learners.muffled.refits import Waiting, fit_sample
+from streamlearn.learners.muffled.sample import Sample, Warm, derived_seed
 from streamlearn.learners.muffled.slack import certified_error
-from streamlearn.learners.muffled.unlabelled import medoids, model_from_arrays
+from streamlearn.learners.muffled.unlabelled import medoids
 from streamlearn.learners.muffled.wilson import wilson_lower_bound
 
-_RESERVOIRS = {"uniform": kernels.UNIFORM, "biased": kernels.BIASED, "sliding": kernels.SLIDING}
-_NEVER = 2**62
-_FIRST_ROOM = 64
-_MODEL = "model_"
+_LEAST = {"n_trees": 1, "labelled_buffer": 4, "unlabelled_buffer": 0, "refit_every": 1, "refit_lag": 0, "seed": 0}
+_MODEL, _WAITING = "model", "waiting"
 
 
 class MuffledScorer(BinaryScorer):
     """Base of the muffled learners: a subclass fits a model to a sample.
 
-    A model is refitted when enough labels came in; between refits it does not change. Refits fall on event numbers
-    that depend on the labels alone, and their random choices on seed and number of the refit.
+    A model is refitted when enough labels came in; between refits it does not change. Refits, and the events after
+    which their models come into use, fall on event numbers that depend on the labels alone, and their random choices on
+    seed and number of the refit.
     """
 
     learns_unlabelled: ClassVar[bool] = True
@@ -47,30 +52,46 @@ class MuffledScorer(BinaryScorer):
     labelled_buffer: int
     unlabelled_buffer: int
     reservoir: str
+    drift: bool
     refit_every: int
     refit_share: float
+    refit_lag: int
     seed: int
 
     def __init__(self) -> None:
         self._check()
-        sizes = [self.labelled_buffer, self.unlabelled_buffer, _RESERVOIRS[self.reservoir], self.refit_every, self.seed]
-        self._sizes = np.array(sizes, dtype=np.int64)
-        self._counters = np.zeros(kernels.N_COUNTERS, dtype=np.int64)
-        self._labelled = np.zeros((0, 0))
-        self._codes = np.zeros(0, dtype=np.int8)
-        self._unlabelled = np.zeros((0, 0))
+        kind = self.reservoir
+        if kind == "auto":
+            kind = "sliding" if self.drift else "uniform"
+        self._buffers = Buffers(
+            self.labelled_buffer,
+            self.unlabelled_buffer,
+            kind,
+            self.refit_every,
+            self.seed,
+            self.refit_share,
+            ranked=self.drift,
+        )
         self._model: Voting | None = None
+        self._waiting: Waiting | None = None
+        self._executor: Executor | None = None
+        self._found: dict[str, tuple[list[str], list[Document]]] = {}
         super().__init__()
 
     def _check(self) -> None:
         if self.estimator not in ("rectified", "paper"):
             raise BadParameter(f"{self.name}: estimator must be 'rectified' or 'paper', got {self.estimator!r}")
-        if self.reservoir not in _RESERVOIRS:
-            raise BadParameter(f"{self.name}: reservoir must be one of {sorted(_RESERVOIRS)}, got {self.reservoir!r}")
+        if self.reservoir not in ("auto", *RESERVOIRS):
+            raise BadParameter(
+                f"{self.name}: reservoir must be one of {sorted(('auto', *RESERVOIRS))}, got {self.reservoir!r}"
+            )
+        if not isinstance(self.drift, bool) or (self.drift and self.estimator == "paper"):
+            raise BadParameter(
+                f"{self.name}: drift must be False, or True with estimator 'rectified', got {self.drift!r}"
+            )
         checked_potential(self.name, self.potential)
         checked_reject_cost(self.name, self.reject_cost)
-        whole = {"n_trees": 1, "labelled_buffer": 4, "unlabelled_buffer": 0, "refit_every": 1, "seed": 0}
-        for name, least in whole.items():
+        for name, least in _LEAST.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**62:
                 raise BadParameter(f"{self.name}: {name} must be a whole number >= {least}, got {value!r}")
@@ -80,19 +101,23 @@ class MuffledScorer(BinaryScorer):
                 raise BadParameter(f"{self.name}: {name} must be in [{low:g}, {high:g}), got {value!r}")
 
     @abstractmethod
-    def _fit(self, sample: Sample) -> Voting:
-        """Return the model of one refit."""
+    def fit_sample(self, sample: Sample) -> Voting:
+        """Return the model of one refit; a function of parameters and sample alone."""
 
-    # Refits
+    def _portable_params(self) -> dict[str, Any]:
+        """Return the parameters as another process may be given them."""
+        return self.params()
+
+    # What there is
 
     @property
     def n_refits(self) -> int:
         """Number of refits so far."""
-        return int(self._counters[kernels.REFITS])
+        return self._buffers.count(kernels.REFITS)
 
     @property
     def is_fitted(self) -> bool:
-        """A model exists: before the first refit every event gets the prior."""
+        """A model exists: before the first one every event gets the prior."""
         return self._model is not None
 
     @property
@@ -113,7 +138,7 @@ class MuffledScorer(BinaryScorer):
             if self._model is None:
                 votes.append(np.empty((len(rows), 0)))
             else:
-                votes.append(self._model.score(rows, out).copy())
+                votes.append(self._model.score(self._buffers.seen_now(rows), out).copy())
             return -1
 
         self._outputs(X, keep)
@@ -134,8 +159,8 @@ class MuffledScorer(BinaryScorer):
         """
         rows = self._known_rows(*from_one(self.name, x))
         if self._model is None:
-            return Partition(self._prior(), (), ())
-        return partition(self._model, rows, self.feature_names, n_rules)
+            return Partition(self._buffers.prior, (), ())
+        return partition(self._model, self._buffers.seen_now(rows), self.feature_names, n_rules)
 
     def suggest_labels(self, k: int) -> list[dict[FeatureName, float]]:
         """Return the events of the reservoir whose labels would teach most at the start, the most typical first.
@@ -166,22 +191,24 @@ class MuffledScorer(BinaryScorer):
         with probability `failure_prob` (the paper's form: with its own bounds, each of that probability). 1/2 where
         nothing is known. It says how sure one may be, not how good the model is: weights do not depend on it.
         """
-        model = self._model
-        if model is None or self._n_unlabelled == 0:
+        model, rows = self._model, self._buffers.unlabelled
+        if model is None or len(rows) == 0:
             return 0.5
         n_labels, correlations = model.evidence[0], model.evidence[1:]
         if n_labels == 0.0:
             return float(correlations[0])
         share = self.failure_prob / len(correlations)
         b = wilson_lower_bound(np.clip(correlations, 0.0, 1.0), n_labels, share)
-        rows = self._unlabelled[: self._n_unlabelled]
         votes = np.clip(model.score(rows, np.empty(len(rows))), -1.0, 1.0)
         return certified_error(np.ascontiguousarray(votes.T), b)
 
+    # Refits
+
     def refit(self) -> Self:
         """Fit the model to what is in the buffers now; nothing happens below two labels of either class."""
-        if min(self._counters[kernels.POSITIVE], self._counters[kernels.NEGATIVE]) >= kernels.LEAST_OF_A_CLASS:
-            self._refit()
+        if self._buffers.both_classes:
+            self._model = self.fit_sample(self._start_refit())
+            self._waiting = None
         return self
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -193,96 +220,103 @@ class MuffledScorer(BinaryScorer):
         y : array, series or sequence [n_rows], or None
             Labels; None or NaN = unlabelled.
         """
-        self._sizes[3] = _NEVER
+        self._buffers.set_refits(None)
         try:
             self.learn_many(X, y)
         finally:
-            self._sizes[3] = self.refit_every
+            self._buffers.set_refits(self.refit_every)
         return self.refit()
 
-    def _refit(self) -> None:
-        self._counters[kernels.REFITS] += 1
-        self._counters[kernels.NEW] = 0
-        self._counters[kernels.DUE] = 0
-        self._model = self._fit(self._sample())
+    def use_worker(self, executor: Executor | None) -> Self:
+        """Let refits run in the worker of an executor while the stream goes on, up to `refit_lag` events.
 
-    def _sample(self) -> Sample:
-        """Return the buffers as they stand, labelled rows in the order of the stream."""
-        total, size = int(self._counters[kernels.LABELLED]), self.labelled_buffer
-        slots = np.arange(max(total - size, 0), total) % size
-        y = np.where(self._codes[slots] == 1, 1.0, -1.0)
-        seed = derived_seed(self.seed, int(self._counters[kernels.REFITS]))
-        return Sample(self._labelled[slots], y, self._unlabelled[: self._n_unlabelled].copy(), seed)
+        The result is the same with and without a worker, whatever the timing; where a worker dies, the refit is made
+        here. The worker is no part of the state.
 
-    @property
-    def _n_labelled(self) -> int:
-        return min(int(self._counters[kernels.LABELLED]), self.labelled_buffer)
+        Parameters
+        ----------
+        executor : concurrent.futures.Executor or None
+            For instance a ``ProcessPoolExecutor(1)``; who makes it shuts it down.
+        """
+        self._executor = executor
+        return self
 
-    @property
-    def _n_unlabelled(self) -> int:
-        return min(int(self._counters[kernels.UNLABELLED]), self.unlabelled_buffer)
+    def _start_refit(self) -> Sample:
+        counters = self._buffers.counters
+        before = int(counters[kernels.AT_REFIT])
+        counters[kernels.REFITS] += 1
+        counters[[kernels.NEW, kernels.DUE, kernels.SWAP]] = 0
+        counters[kernels.AT_REFIT] = counters[kernels.LABELLED]
+        return self._sample(int(counters[kernels.LABELLED]) - before)
+
+    def _sample(self, n_new: int | None = None) -> Sample:
+        """Return the buffers as they stand; with `n_new` labels since the last model, also what that hands on."""
+        rows, y = self._buffers.labelled_in_order()
+        unlabelled = self._buffers.unlabelled.copy()
+        m = self.n_features
+        seed = derived_seed(self.seed, self.n_refits)
+        kept_ranks, unlabelled_ranks = (
+            np.ascontiguousarray(part[:, m:]) if self.drift else None for part in (rows, unlabelled)
+        )
+        labelled, unlabelled = (np.ascontiguousarray(part[:, :m]) for part in (rows, unlabelled))
+        sample = Sample(labelled, y, unlabelled, seed, kept_ranks, unlabelled_ranks)
+        if self._model is None or n_new is None:
+            return sample
+        weights = dict(zip(self._model.names, self._model.weights.tolist(), strict=True))
+        return replace(sample, warm=self._warm(len(y), n_new), weights=weights)
+
+    def _warm(self, n_labelled: int, n_new: int) -> Warm | None:
+        base = self._model.base if isinstance(self._model, Layered) else self._model
+        if not self.drift or not isinstance(base, Model) or not base.used:
+            return None
+        # Rows that came since the last refit were seen by no tree.
+        used = {
+            name: np.vstack([seen, np.zeros((n_new, seen.shape[1]), dtype=np.bool_)])[-n_labelled:]
+            for name, seen in base.used.items()
+        }
+        return Warm(base.affine, {name: base.trees_named(name) for name in used}, used)
+
+    def _change(self) -> None:
+        """Do what is due after an event: begin a refit, or take its model into use."""
+        counters = self._buffers.counters
+        if counters[kernels.DUE]:
+            sample = self._start_refit()
+            if self.refit_lag == 0:
+                self._model = self.fit_sample(sample)
+                return
+            counters[kernels.SWAP] = counters[kernels.EVENTS] + self.refit_lag
+            make = partial(fit_sample, type(self), self._portable_params(), sample)
+            self._waiting = Waiting(make, self._executor)
+        elif self._waiting is not None and counters[kernels.SWAP] == counters[kernels.EVENTS]:
+            self._model = self._waiting.result().widened(self.n_features)
+            self._waiting = None
+            counters[kernels.SWAP] = 0
 
     # Hooks of the base
 
     def _widen(self, n_features: int) -> None:
-        more = n_features - self._labelled.shape[1]
-        if more > 0:
-            self._labelled = np.hstack([self._labelled, np.zeros((len(self._labelled), more))])
-            self._unlabelled = np.hstack([self._unlabelled, np.zeros((len(self._unlabelled), more))])
+        self._buffers.widen(n_features)
         if self._model is not None:
             self._model = self._model.widened(n_features)
 
     def _swap_classes(self) -> None:
         # Only ever before both classes were seen, so there is no model yet.
-        self._codes[: self._n_labelled] = 1 - self._codes[: self._n_labelled]
-        c = self._counters
-        c[kernels.POSITIVE], c[kernels.NEGATIVE] = int(c[kernels.NEGATIVE]), int(c[kernels.POSITIVE])
+        self._buffers.swap_classes()
 
     def _learn(self, X: FloatArray, codes: CodeArray) -> int:
-        self._make_room(len(X))
+        self._buffers.make_room(len(X))
+        _, rows = self._buffers.arriving(X, X, codes)
         at = 0
         while at < len(X):
-            at = self._absorb(X, codes, at, stop_at_label=False)
+            at = self._buffers.absorb(rows, codes, at, stop_at_label=False)
+            self._change()
         return -1
-
-    def _absorb(self, X: FloatArray, codes: CodeArray, at: int, *, stop_at_label: bool) -> int:
-        at = kernels.absorb(
-            X,
-            codes,
-            at,
-            stop_at_label,
-            self._labelled,
-            self._codes,
-            self._unlabelled,
-            self._counters,
-            self._sizes,
-            self.refit_share,
-        )
-        if self._counters[kernels.DUE]:
-            self._refit()
-        return at
-
-    def _make_room(self, n_rows: int) -> None:
-        """Let the buffers grow as they fill: most streams of few labels never need all of them."""
-        counters = self._counters
-        if counters[kernels.LABELLED] + n_rows > len(self._codes) < self.labelled_buffer:
-            room = _room(len(self._codes), int(counters[kernels.LABELLED]) + n_rows, self.labelled_buffer)
-            self._labelled = _longer(self._labelled, room)
-            self._codes = np.concatenate([self._codes, np.zeros(room - len(self._codes), dtype=np.int8)])
-        if counters[kernels.UNLABELLED] + n_rows > len(self._unlabelled) < self.unlabelled_buffer:
-            needed = int(counters[kernels.UNLABELLED]) + n_rows
-            self._unlabelled = _longer(self._unlabelled, _room(len(self._unlabelled), needed, self.unlabelled_buffer))
-
-    def _prior(self) -> float:
-        """Return the score while there is no model."""
-        positive, negative = self._counters[kernels.POSITIVE], self._counters[kernels.NEGATIVE]
-        return float((positive - negative) / (positive + negative + 1))
 
     def _score(self, X: FloatArray, out: FloatArray) -> int:
         if self._model is None:
-            out[:] = self._prior()
+            out[:] = self._buffers.prior
         else:
-            self._model.score(X, out)
+            self._model.score(self._buffers.seen_now(X), out)
         return -1
 
     def _probability(self, X: FloatArray, out: FloatArray) -> int:
@@ -293,63 +327,67 @@ class MuffledScorer(BinaryScorer):
     def _test_then_learn(
         self, X_test: FloatArray, X_learn: FloatArray, codes: CodeArray, scores: FloatArray, probabilities: FloatArray
     ) -> int:
-        self._make_room(len(X_learn))
+        self._buffers.make_room(len(X_learn))
+        tested, rows = self._buffers.arriving(X_test, X_learn, codes)
         at = 0
-        while at < len(X_learn):
+        while at < len(rows):
             # The forecasts of the rows up to the next change are those of the model, or the prior, before them.
-            model, prior = self._model, self._prior()
-            stop = self._absorb(X_learn, codes, at, stop_at_label=model is None)
+            model, prior = self._model, self._buffers.prior
+            stop = self._buffers.absorb(rows, codes, at, stop_at_label=model is None)
+            self._change()
             if model is None:
                 scores[at:stop] = prior
             else:
-                model.score(X_test[at:stop], scores[at:stop])
+                model.score(tested[at:stop], scores[at:stop])
             at = stop
         probabilities[:] = 0.5 * (1.0 + np.clip(scores, -1.0, 1.0))
         return -1
 
     # State
 
+    def _models(self) -> dict[str, Voting]:
+        """Return the models by name; one that waits is made by now: the state must not depend on timing."""
+        models = {} if self._model is None else {_MODEL: self._model}
+        if self._waiting is not None:
+            models[_WAITING] = self._waiting.result().widened(self.n_features)
+        return models
+
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        arrays: dict[str, NDArray[Any]] = {
-            "counters": self._counters,
-            "labelled": self._labelled[: self._n_labelled],
-            "codes": self._codes[: self._n_labelled],
-            "unlabelled": self._unlabelled[: self._n_unlabelled],
-        }
-        if self._model is not None:
-            arrays |= {_MODEL + name: array for name, array in self._model.arrays().items()}
+        arrays = self._buffers.arrays()
+        for name, model in self._models().items():
+            arrays |= snapshot.nest(name, model.arrays())
         return arrays
 
     def _set_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
-        self._counters[...] = fitting(self.name, "counters", arrays, self._counters)
-        if (self._counters < 0).any() or self._counters[kernels.DUE] != 0:
-            raise BadSnapshot(f"{self.name}: counters of the saved state must not be negative, and no refit due")
-        m = self.n_features
-        self._labelled = fitting(self.name, "labelled", arrays, np.empty((self._n_labelled, m))).copy()
-        self._codes = fitting(self.name, "codes", arrays, np.empty(self._n_labelled, dtype=np.int8)).copy()
-        self._unlabelled = fitting(self.name, "unlabelled", arrays, np.empty((self._n_unlabelled, m))).copy()
-        positive = int((self._codes == 1).sum())
-        if (self._counters[[kernels.POSITIVE, kernels.NEGATIVE]] != [positive, len(self._codes) - positive]).any():
-            raise BadSnapshot(f"{self.name}: the labels of the saved state do not fit its counters")
-        if self._votes is not None:
-            parts = {name[len(_MODEL) :]: array for name, array in arrays.items() if name.startswith(_MODEL)}
-            self._model = model_from_arrays(self.name, parts, self._votes, m)
+        self._buffers.set_arrays(self.name, arrays)
+        models = {
+            name: model_from_arrays(self.name, snapshot.below(name, arrays), votes, self.n_features, layers)
+            for name, (votes, layers) in self._found.items()
+        }
+        self._model = models.get(_MODEL)
+        if (_WAITING in models) != (self._buffers.count(kernels.SWAP) > 0):
+            raise BadSnapshot(f"{self.name}: the saved state must have a waiting model exactly where a swap is due")
+        if _WAITING in models:
+            self._waiting = Waiting(lambda: models[_WAITING])
+        self._check_used(models.get(_WAITING, self._model))
+
+    def _check_used(self, newest: Voting | None) -> None:
+        base = newest.base if isinstance(newest, Layered) else newest
+        most = min(self._buffers.count(kernels.AT_REFIT), self.labelled_buffer)
+        if isinstance(base, Model) and any(len(used) != most for used in base.used.values()):
+            raise BadSnapshot(f"{self.name}: the saved trees must know {most} labelled rows")
 
     def _numbers(self) -> Document:
-        return {} if self._model is None else {"votes": list(self._model.names)}
-
-    _votes: list[str] | None = None
+        return {name: {"votes": list(m.names), "layers": m.documents()} for name, m in self._models().items()}
 
     def _set_numbers(self, numbers: Document) -> None:
-        votes = numbers.get("votes")
-        if set(numbers) - {"votes"} or not (votes is None or all(isinstance(name, str) for name in votes)):
-            raise BadSnapshot(f"{self.name}: the saved state must have the names of its votes and no other numbers")
-        self._votes = votes
+        if set(numbers) - {_MODEL, _WAITING}:
+            raise BadSnapshot(f"{self.name}: the saved state must have no other numbers than those of its models")
+        found = {name: checked_numbers(self.name, entry) for name, entry in numbers.items()}
+        self._found = found
 
-
-def _room(have: int, needed: int, most: int) -> int:
-    return min(most, max(needed, 2 * have, _FIRST_ROOM))
-
-
-def _longer(rows: FloatArray, n_rows: int) -> FloatArray:
-    return np.concatenate([rows, np.zeros((n_rows - len(rows), rows.shape[1]))])
+    def restore(self, state: Snapshot) -> None:
+        """Become exactly what `state` describes, parameters included; untouched where that fails. The worker stays."""
+        executor = self._executor
+        super().restore(state)
+        self._executor = executor

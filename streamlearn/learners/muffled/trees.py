@@ -77,9 +77,19 @@ class Trees:
         votes: FloatArray = total / np.maximum(unseen.sum(axis=1), 1)[:, None]
         return np.clip(votes, -1.0, 1.0) if self.link == kernels.CLIPPED_MEAN else votes
 
+    def without_first(self, n: int) -> Trees:
+        """Return the same trees without the first n, at least one being left."""
+        at = int(self.roots[n])
+        nodes = self.nodes[at:].copy()
+        nodes[:, 2] -= at
+        leaf = nodes[:, 3]
+        first = int(leaf[leaf >= 0].min())
+        leaf[leaf >= 0] -= first
+        return Trees(nodes, self.roots[n:] - np.int32(at), self.values[first:], self.link, self.offset)
+
 
 def merged(parts: Sequence[Trees]) -> Trees:
-    """Return the trees of several parts of one vote each as one part that votes together, with the first one's link."""
+    """Return the trees of several parts as one part that votes together, with the first one's link."""
     nodes, roots, at, n_leaves = [], [], 0, 0
     for part in parts:
         moved = part.nodes.copy()

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamlearn.contracts import FloatArray, IntArray
+from streamlearn.contracts import Document, FloatArray, IntArray
 from streamlearn.errors import BadSnapshot
 from streamlearn.kernels import embed as kernels
 from streamlearn.kernels.forest import LINEAR_CLIP
 from streamlearn.learners.muffled.embedding import Embedding
 from streamlearn.learners.muffled.logistic import fit_logistic
-from streamlearn.learners.muffled.model import ARRAYS, Model, Voting
+from streamlearn.learners.muffled.model import ARRAYS, Model
 from streamlearn.learners.muffled.sample import N_FOLDS, Sample, ordered
 from streamlearn.learners.muffled.trees import Ranked
 
@@ -52,9 +52,10 @@ class Embedded:
         What was spread to them.
     numbers : float64[3]
         Bias of the landmarks' vote, gamma of landmarks and of neighbours.
-    weights : float64[4]
-        In the order of `NAMES`.
     """
+
+    kind: ClassVar[str] = "unlabelled"
+    on_ranks: ClassVar[bool] = False
 
     embedding: Embedding
     model: Model
@@ -63,7 +64,11 @@ class Embedded:
     points: FloatArray
     values: FloatArray
     numbers: FloatArray
-    weights: FloatArray
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the votes."""
+        return NAMES
 
     def votes(self, X: FloatArray) -> FloatArray:
         """Return float64[n_rows, 4]."""
@@ -77,11 +82,6 @@ class Embedded:
         kernels.neighbour_votes(near, squares, self.values, near_gamma, 3, out)
         return out
 
-    def add_score(self, votes: FloatArray, out: FloatArray) -> None:
-        """Add the weighted votes to out[n_rows], one after the other: for one row as for many."""
-        for c, weight in enumerate(self.weights.tolist()):
-            out += weight * votes[:, c]
-
     def widened(self, n_features: int) -> Embedded:
         """Return the same members for rows with more features, which count for nothing."""
         e = self.embedding
@@ -90,6 +90,10 @@ class Embedded:
         new[[1, 3]] = 1.0
         axes = np.vstack([e.axes, np.zeros((more, e.axes.shape[1]))])
         return replace(self, embedding=replace(e, affine=np.hstack([e.affine, new]), axes=axes))
+
+    def document(self) -> Document:
+        """Return nothing: all is in arrays."""
+        return {}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by name."""
@@ -104,7 +108,7 @@ class Embedded:
         return own | {f"model_{name}": array for name, array in self.model.arrays().items()}
 
     @classmethod
-    def from_arrays(cls, who: str, arrays: dict[str, NDArray[Any]], affine: FloatArray) -> Embedded:
+    def from_arrays(cls, who: str, document: Document, arrays: dict[str, NDArray[Any]], affine: FloatArray) -> Embedded:
         """Return what `arrays` gave, with the affine map of the base model.
 
         Raises
@@ -128,7 +132,6 @@ class Embedded:
             "points": (p, k),
             "values": (p,),
             "numbers": (3,),
-            "weights": (4,),
         }
         bad = [name for name, shape in shapes.items() if found[name].shape != shape or found[name].dtype != np.float64]
         if bad or k == 0 or p <= kernels.N_NEIGHBOURS or not (found["sd"] > 0).all():
@@ -138,7 +141,7 @@ class Embedded:
         return cls(embedding, model, *(found[name] for name in _OWN))
 
 
-_OWN = ("landmarks", "alpha", "points", "values", "numbers", "weights")
+_OWN = ("landmarks", "alpha", "points", "values", "numbers")
 
 
 def neighbours(Q: FloatArray, points: FloatArray, *, own: bool = False) -> tuple[IntArray, FloatArray]:
@@ -163,7 +166,7 @@ def fit_embedded(sample: Sample) -> tuple[Embedded, FloatArray] | None:
     landmarks, alpha, bias, gamma = _fit_landmarks(sample, Q, Q_u, held_out)
     values, near_gamma = _fit_neighbours(sample, Q, Q_u, held_out)
     numbers = np.array([bias, gamma, near_gamma])
-    return Embedded(embedding, model, landmarks, alpha, Q_u, values, numbers, np.zeros(len(NAMES))), held_out
+    return Embedded(embedding, model, landmarks, alpha, Q_u, values, numbers), held_out
 
 
 def cross_fitted(sample: Sample, rows: FloatArray, C: float) -> tuple[float, FloatArray, FloatArray]:
@@ -255,56 +258,6 @@ def _spreader(
         return np.asarray(np.clip(x / (_RMS * rms), -1.0, 1.0)) if rms > 0.0 else x
 
     return spread
-
-
-class Layered:
-    """A model with members learned on unlabelled rows behind its own; used like a `Model`."""
-
-    def __init__(self, base: Model, extra: Embedded, evidence: FloatArray) -> None:
-        self.base = base
-        self.extra = extra
-        self.evidence = evidence
-        self.names = (*base.names, *NAMES)
-
-    @property
-    def weights(self) -> FloatArray:
-        """What each vote weighs: float64[n_votes]."""
-        return np.concatenate([self.base.weights, self.extra.weights])
-
-    def score(self, X: FloatArray, out: FloatArray) -> FloatArray:
-        """Write the scores of rows into out[n_rows]; return the votes."""
-        votes = self.base.score(X, out)
-        more = self.extra.votes(X)
-        self.extra.add_score(more, out)
-        return np.hstack([votes, more])
-
-    def widened(self, n_features: int) -> Layered:
-        """Return the same model for rows with more features, which count for nothing."""
-        return Layered(self.base.widened(n_features), self.extra.widened(n_features), self.evidence)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of the model by name."""
-        extra = {f"extra_{name}": array for name, array in self.extra.arrays().items()}
-        return self.base.arrays() | extra | {"extra_evidence": self.evidence}
-
-
-def model_from_arrays(who: str, arrays: dict[str, NDArray[Any]], names: Sequence[str], n_features: int) -> Voting:
-    """Return the model whose `arrays` these are, checked.
-
-    Raises
-    ------
-    BadSnapshot
-    """
-    if "extra_evidence" not in arrays:
-        return Model.from_arrays(who, arrays, names, n_features)
-    if tuple(names[-len(NAMES) :]) != NAMES:
-        raise BadSnapshot(f"{who}: the last votes of the saved state must be {NAMES}, got {tuple(names)}")
-    base = Model.from_arrays(who, arrays, names[: -len(NAMES)], n_features)
-    extra = {name.removeprefix("extra_"): array for name, array in arrays.items() if name.startswith("extra_")}
-    evidence = extra.pop("evidence")
-    if evidence.dtype != np.float64 or evidence.shape != (1 + len(names),):
-        raise BadSnapshot(f"{who}: the evidence of the saved state must be float64[{1 + len(names)}]")
-    return Layered(base, Embedded.from_arrays(who, extra, base.affine), evidence)
 
 
 def medoids(sample: Sample, k: int) -> IntArray:
