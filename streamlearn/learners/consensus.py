@@ -15,7 +15,7 @@ How = Literal["mean", "median", "trimmed"]
 HOWS: tuple[str, ...] = get_args(How)
 
 FAR = 2.0
-"""Median distances from the median beyond which an estimate is not trusted with anything but its vote. Good ones of more
+"""Median distances from the median beyond which an estimate has no more than its vote. Good ones of more
 than a few coordinates hardly reach it; 45 % of flipped parts, which widen the median distance, were met at 2.6."""
 
 
