@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 DEMOS = Path(__file__).parent.parent.parent / "demos"
 N_FLIGHTS = 2000
+WHOLE = "STREAMLEARN_TEST_FRAUD"
 
 
 def load(path: Path):
@@ -45,7 +47,7 @@ def test_an_event_does_not_tell_its_label():
     assert not {"arr_delay", "dep_delay", "alarm", "flight"} & set(json.loads(value))
 
 
-@pytest.mark.crash
+@pytest.mark.skipif(not os.environ.get(WHOLE), reason=f"takes a minute or more on a cold machine: set {WHOLE}=1")
 def test_the_demo_forecasts_at_once_and_learns_when_labels_come(tmp_path):
     for path in ("fraud", "data"):
         shutil.copytree(DEMOS / path, tmp_path / path)

@@ -297,12 +297,11 @@ path = "live.csv"
 follow = true
 batch_events = 40
 [features]
-label = "{label}"
+label = "label"
 exclude = ["note"]
 categorical = ["colour"]
 [labels]
 key = "id"
-{labels}
 [[learner]]
 name = "AUCRO"
 [evaluate]
