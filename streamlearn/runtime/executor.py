@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 
 from streamlearn.contracts import Snapshot
 from streamlearn.errors import BadParameter, RoundFailed
@@ -61,9 +62,12 @@ class LocalExecutor:
             )
         return [estimate_of(found[part.index]) for part in parts]
 
+    def _start(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(self.n_workers, mp_context=get_context("spawn"), initializer=_end_with_driver)
+
     def _try(self, task: Task, parts: Sequence[Part], model: bytes, found: dict[int, bytes]) -> None:
         """Write the answers to `found`; those that were out when a worker was lost are not there."""
-        pool = self._pool = self._pool or ProcessPoolExecutor(self.n_workers, mp_context=get_context("spawn"))
+        pool = self._pool = self._pool or self._start()
         waiting = list(reversed(parts))
         out: dict[Future[bytes], Part] = {}
         try:
@@ -85,3 +89,15 @@ class LocalExecutor:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
+
+
+def _end_with_driver() -> None:
+    """End this worker when its driver is gone: killed, it could not tell, and the workers would wait for ever."""
+    driver = parent_process()
+    if driver is not None:
+        threading.Thread(target=_wait_and_exit, args=(driver.join,), daemon=True).start()
+
+
+def _wait_and_exit(wait: Callable[[], object]) -> None:
+    wait()
+    os._exit(1)

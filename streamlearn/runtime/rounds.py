@@ -77,14 +77,24 @@ def packed_model(model: Snapshot | None) -> bytes:
     return b"" if model is None else _packed(MODEL, model)
 
 
+def model_of(data: bytes) -> Snapshot:
+    """Undo `packed_model`."""
+    return snapshot.join(*snapshot.unpack(data, MODEL))
+
+
 def answer(task: Task, part: Part, model: bytes) -> bytes:
     """Run the task on one part: what every executor calls in its workers.
 
     One thread for linear algebra, since sums that are cut by the number of cores differ in their last bits.
     """
-    known = None if not model else snapshot.join(*snapshot.unpack(model, MODEL))
+    known = model_of(model) if model else None
     with one_blas_thread():
-        return _packed(ESTIMATE, task.estimate(part, known))
+        return packed_estimate(task.estimate(part, known))
+
+
+def packed_estimate(state: Snapshot) -> bytes:
+    """Return an estimate as it travels."""
+    return _packed(ESTIMATE, state)
 
 
 def estimate_of(data: bytes) -> Snapshot:
