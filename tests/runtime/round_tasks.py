@@ -35,16 +35,18 @@ class Learned:
 
 @dataclass(frozen=True)
 class Deadly:
-    """Kills its worker the first so many times that it sees part 1."""
+    """Kills its worker, or the Spark executor that started it, the first so many times that it sees part 1."""
 
     folder: str
     times: int = 1
+    executor: bool = False
 
     def estimate(self, part, model):
         killed = len(list(Path(self.folder).iterdir()))
         if part.index == 1 and killed < self.times:
             (Path(self.folder) / f"{os.getpid()}-{time.monotonic_ns()}").touch()
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(spark_executor() if self.executor else os.getpid(), signal.SIGKILL)
+            time.sleep(60.0)  # it dies meanwhile: a part must not end before its executor has
         return {"part": part.index}
 
 
@@ -56,3 +58,14 @@ class Failing:
         if part.index == 2:
             raise ValueError("part 2 is not to be had")
         return {"part": part.index}
+
+
+def spark_executor():
+    """Return the process of the Spark executor that started this worker."""
+    pid = os.getpid()
+    while pid > 1:
+        process = Path("/proc") / str(pid)
+        if b"CoarseGrainedExecutorBackend" in (process / "cmdline").read_bytes():
+            return pid
+        pid = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    raise LookupError("no Spark executor started this process")

@@ -1,0 +1,196 @@
+"""Rounds, data frames and streams on a real Spark cluster of two executors; all tests share it."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyspark", reason="needs pyspark: pip install 'streamlearn[spark]'")
+if shutil.which("java") is None:
+    pytest.skip("needs Java 17 or newer on the path", allow_module_level=True)
+
+from streamlearn.adapters.spark import SparkExecutor, fit, open_session
+
+from streamlearn import AUCRO, ORLPCA, ORLRegressor
+from streamlearn.errors import BadParameter
+from streamlearn.learners.merging import merge_learners
+from streamlearn.learners.registry import from_state
+from streamlearn.runtime.executor import LocalExecutor
+from streamlearn.runtime.rounds import Part
+from tests.runtime.round_tasks import Deadly, Failing, Learned, Summed
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("default"),  # pyspark's own
+]
+ROOT = Path(__file__).parents[2]
+HELPER = Path(__file__).with_name("spark_killed.py")
+PARTS = [Part(k, "seed", k, 300) for k in range(5)]
+
+
+@pytest.fixture(scope="module")
+def session():
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    opened = open_session("local-cluster[2,1,1024]", {"spark.sql.shuffle.partitions": "2"})
+    opened.sparkContext.setLogLevel("ERROR")
+    yield opened
+    opened.stop()
+
+
+@pytest.fixture(scope="module")
+def local():
+    with LocalExecutor(2) as executor:
+        yield executor
+
+
+def rows(n=1200, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, X @ [1.0, -1.0, 0.5] + rng.normal(size=n)
+
+
+def frame(session, X, y, n_parts):
+    data = [(*map(float, x), label) for x, label in zip(X, y, strict=True)]
+    return session.createDataFrame(data, ["a", "b", "c", "y"]).repartition(n_parts)
+
+
+def same(one, other):
+    assert one.keys() == other.keys()
+    for key, value in one.items():
+        equal = np.array_equal(value, other[key]) if isinstance(value, np.ndarray) else value == other[key]
+        assert equal, key
+
+
+def test_models_equal_those_of_the_process_pool_bit_for_bit(session, local):
+    spark = SparkExecutor(session)
+    for task, model in ((Learned(), None), (Summed(), {"factor": 2.0})):
+        for a, b in zip(spark.run_round(task, PARTS, model), local.run_round(task, PARTS, model), strict=True):
+            same(a, b)
+    merged = [
+        merge_learners([from_state(state) for state in executor.run_round(Learned(), PARTS)]).model
+        for executor in (spark, local)
+    ]
+    same(merged[0].state(), merged[1].state())
+
+
+def test_a_lost_python_worker_means_the_same_part_again(session, tmp_path):
+    found = SparkExecutor(session).run_round(Deadly(str(tmp_path)), PARTS)
+    assert [one["part"] for one in found] == [0, 1, 2, 3, 4]
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_an_executor_killed_in_the_middle_of_a_round_means_its_parts_again(session, local, tmp_path):
+    found = SparkExecutor(session).run_round(Deadly(str(tmp_path), executor=True), PARTS)
+    assert [one["part"] for one in found] == [0, 1, 2, 3, 4]
+    assert len(list(tmp_path.iterdir())) == 1
+    again = SparkExecutor(session).run_round(Learned(), PARTS)
+    for a, b in zip(again, local.run_round(Learned(), PARTS), strict=True):
+        same(a, b)
+
+
+def test_what_a_part_raises_is_told(session):
+    with pytest.raises(Exception, match="part 2 is not to be had"):
+        SparkExecutor(session).run_round(Failing(), PARTS)
+
+
+def test_a_data_frame_gives_the_model_of_one_process(session):
+    X, y = rows()
+    labels = (y > 0).tolist()
+    found = fit(AUCRO(clip=None), frame(session, X, labels, 4), label="y", merge="mean")
+    assert len(found.found.shares) == 4
+    whole = AUCRO(clip=None, solve_every=1)
+    whole.begin(["a", "b", "c"])
+    whole.learn_many([dict(zip("abc", x, strict=True)) for x in X.tolist()], labels)
+    events = [dict(zip("abc", x, strict=True)) for x in X[:50].tolist()]
+    scores = [found.model.score_one(event) for event in events]
+    assert scores == pytest.approx([whole.score_one(event) for event in events], rel=1e-8)
+    more = fit(found.model, frame(session, X, labels, 2), label="y", merge="mean").model
+    assert more._moments.F[0] == 2 * len(X)
+
+
+def test_poisoned_partitions_are_outvoted(session):
+    X, y = rows(4000)
+    part = np.arange(4000) % 9
+    y[part < 4] = -20.0 * y[part < 4] + 500.0
+    data = [(*map(float, x), float(t), int(p)) for x, t, p in zip(X, y, part, strict=True)]
+    frames = session.createDataFrame(data, ["a", "b", "c", "y", "part"]).repartitionByRange(9, "part").drop("part")
+    learner = ORLRegressor(mode="batches", batch_size=100)
+    found = fit(learner, frames, label="y")
+    assert found.model.coef_ == pytest.approx([1.0, -1.0, 0.5], abs=0.2)
+    assert np.count_nonzero(~found.found.trusted) == 4
+    assert np.abs(fit(learner, frames, label="y", merge="mean").model.coef_ - [1.0, -1.0, 0.5]).max() > 1.0
+
+
+def test_learners_without_labels_take_all_columns(session):
+    X, _ = rows(2000)
+    X[:, 0] *= 20.0
+    data = session.createDataFrame([tuple(map(float, x)) for x in X], ["a", "b", "c"]).repartition(3)
+    assert abs(fit(ORLPCA(n_components=1, batch_size=200), data).model.components_[0, 0]) > 0.99
+
+
+def test_columns_that_do_not_fit_are_refused(session):
+    data = session.createDataFrame([(1.0, "x", 1)], ["a", "b", "y"])
+    with pytest.raises(BadParameter, match="column 'b' must be numeric, got string"):
+        fit(AUCRO(), data, label="y")
+    with pytest.raises(BadParameter, match="label must be one of"):
+        fit(AUCRO(), data)
+    with pytest.raises(BadParameter, match="label 'b' must be numeric for ORLRegressor"):
+        fit(ORLRegressor(mode="batches"), data, label="b")
+
+
+def run_stream(folder, crash="", code=0):
+    environment = {**os.environ, "STREAMLEARN_CRASH_AT": crash, "PYTHONPATH": str(ROOT)}
+    with (folder / "log").open("w") as log:
+        done = subprocess.run(
+            [sys.executable, str(HELPER), str(folder)],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            check=False,
+            timeout=150,
+        )
+    text = (folder / "log").read_text()
+    assert done.returncode == code, text
+    return text
+
+
+def test_a_stream_is_learned_exactly_once_though_the_driver_is_killed_around_its_checkpoint(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    plain, killed = tmp_path / "plain", tmp_path / "killed"
+    for folder in (plain, killed):
+        (folder / "in").mkdir(parents=True)
+        for k in range(4):
+            X, y = rows(200, seed=k)
+            path = folder / "in" / f"{k}.parquet"
+            pq.write_table(pa.table({**{n: X[:, j] for j, n in enumerate("abc")}, "y": (y > 0).astype(int)}), path)
+            os.utime(path, (time.time() - 100 + k, time.time() - 100 + k))  # the order in which Spark takes them
+    assert "epochs 4 rows 800" in run_stream(plain)
+    # Learned and saved, not committed by Spark; then learned, not saved.
+    run_stream(killed, crash="before_commit:2", code=-signal.SIGKILL)
+    run_stream(killed, crash="after_write:2", code=-signal.SIGKILL)
+    assert "epochs 4 rows 800" in run_stream(killed)
+    assert (killed / "model.safetensors").read_bytes() == (plain / "model.safetensors").read_bytes()
+
+
+def test_a_job_with_the_spark_engine_writes_the_model_of_the_process_pool(tmp_path):
+    X, y = rows(900)
+    lines = [f'{{"a": {a!r}, "b": {b!r}, "y": {int(t > 0)}}}' for (a, b, _), t in zip(X.tolist(), y, strict=True)]
+    (tmp_path / "rows.ndjson").write_text("\n".join(lines) + "\n")
+    (tmp_path / "job.toml").write_text(
+        '[source]\nkind = "ndjson"\npath = "rows.ndjson"\n[features]\nlabel = "y"\n[[learner]]\nname = "aucro"\n'
+        "[evaluate]\npicture = false\n[engine]\nparts = 4\n"
+    )
+    command = [sys.executable, "-m", "streamlearn.runtime.cli", "run", str(tmp_path / "job.toml"), "--fresh"]
+    models = []
+    for sets in (["engine.workers=1"], ["engine.kind=spark", "engine.master=local[2]"]):
+        arguments = [part for one in sets for part in ("--set", one)]
+        done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False, timeout=150)
+        assert done.returncode == 0, done.stderr
+        models.append((tmp_path / "out" / "job.aucro.safetensors").read_bytes())
+    assert models[0] == models[1]
