@@ -194,7 +194,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     found = messages(options.events)
     with broker(options.bootstrap) as address:
-        command = [sys.executable, "-m", "streamlearn.runtime.cli", "run", str(JOB)]
+        # -P: the installed package, not the sources that the demo may be started beside, which lack the adapters
+        command = [sys.executable, "-P", "-m", "streamlearn.runtime.cli", "run", str(JOB)]
         # The topics of a broker that is started here are new: so is the job.
         command += ["--fresh"] if options.fresh or options.bootstrap in {None, MOCK} else []
         with subprocess.Popen(command, env={**os.environ, "FRAUD_BROKERS": address}) as job:  # noqa: S603  ourselves

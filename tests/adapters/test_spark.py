@@ -35,8 +35,11 @@ PARTS = [Part(k, "seed", k, 300) for k in range(5)]
 
 
 @pytest.fixture(scope="module")
-def session():
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+def session(tmp_path_factory):
+    # Workers need the tasks of these tests, but not the sources beside them, which lack the adapters.
+    path = tmp_path_factory.mktemp("path")
+    (path / "tests").symlink_to(ROOT / "tests")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(path), os.environ.get("PYTHONPATH", "")])
     opened = open_session("local-cluster[2,1,1024]", {"spark.sql.shuffle.partitions": "2"})
     opened.sparkContext.setLogLevel("ERROR")
     yield opened
@@ -145,13 +148,14 @@ def test_columns_that_do_not_fit_are_refused(session):
 
 
 def run_stream(folder, crash="", code=0):
-    environment = {**os.environ, "STREAMLEARN_CRASH_AT": crash, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "STREAMLEARN_CRASH_AT": crash}
     with (folder / "log").open("w") as log:
         done = subprocess.run(
             [sys.executable, str(HELPER), str(folder)],
             stdout=log,
             stderr=subprocess.STDOUT,
             env=environment,
+            cwd=folder,
             check=False,
             timeout=150,
         )
@@ -190,7 +194,9 @@ def test_a_job_with_the_spark_engine_writes_the_model_of_the_process_pool(tmp_pa
     models = []
     for sets in (["engine.workers=1"], ["engine.kind=spark", "engine.master=local[2]"]):
         arguments = [part for one in sets for part in ("--set", one)]
-        done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False, timeout=150)
+        done = subprocess.run(
+            [*command, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=150
+        )
         assert done.returncode == 0, done.stderr
         models.append((tmp_path / "out" / "job.aucro.safetensors").read_bytes())
     assert models[0] == models[1]
