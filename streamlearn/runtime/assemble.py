@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib.metadata import entry_points
 from typing import Any, cast
 
 from streamlearn.contracts import OnlineLearner, Source
-from streamlearn.errors import BadJob, BadParameter, MissingExtra
+from streamlearn.errors import BadJob, BadParameter
 from streamlearn.evaluation.curve import RejectCurve
 from streamlearn.evaluation.drift import make_detector
 from streamlearn.evaluation.metric import BaseMetric
@@ -20,6 +19,7 @@ from streamlearn.runtime.brokers import Broker, load_broker
 from streamlearn.runtime.checkpoint import CheckpointFolder
 from streamlearn.runtime.dead_letters import DeadLetters
 from streamlearn.runtime.drift import Clones, DriftRules
+from streamlearn.runtime.extensions import extensions, load_extension
 from streamlearn.runtime.job import Job, LearnerSection
 from streamlearn.runtime.label_rules import DEFAULT_TURN, patience_of
 from streamlearn.runtime.labels import LateLabels
@@ -52,7 +52,6 @@ def assemble(job: Job) -> Parts:
     tracks = [make_track(job, index) for index in range(len(job.learners))]
     _require_scale_taken(job)
     checkpoint = job.checkpoint
-    folder = job.checkpoint_dir
     vectoriser = make_vectoriser(job)
     return Parts(
         source=_sources(job, broker),
@@ -60,17 +59,21 @@ def assemble(job: Job) -> Parts:
         tracks=tracks,
         sink=_sink(job, broker),
         dead_letters=make_dead_letters(job, broker),
-        checkpoints=CheckpointFolder(folder, checkpoint.keep)
-        if checkpoint is not None and folder is not None
-        else None,
+        checkpoints=checkpoint_folder(job),
         meaning=meaning(job),
         batch_events=job.source.batch_events,
         every=checkpoint.every if checkpoint is not None else None,
         every_s=checkpoint.every_s if checkpoint is not None else float("inf"),
         transaction=broker.transaction() if broker is not None else None,
         late=_late_labels(job, tracks, vectoriser),
-        lead=Lead([section.title for section in job.learners], folder),
+        lead=Lead([section.title for section in job.learners], job.checkpoint_dir),
     )
+
+
+def checkpoint_folder(job: Job) -> CheckpointFolder | None:
+    """Return the folder of a job's checkpoints; None where there are none."""
+    checkpoint, path = job.checkpoint, job.checkpoint_dir
+    return CheckpointFolder(path, checkpoint.keep) if checkpoint is not None and path is not None else None
 
 
 def meaning(job: Job) -> dict[str, str]:
@@ -147,13 +150,10 @@ def _learner(job: Job, section: LearnerSection, path: str) -> OnlineLearner:
 
 
 def _foreign(job: Job, prefix: str, path: str, params: Mapping[str, Any]) -> OnlineLearner:
-    found = {entry.name: entry for entry in entry_points(group=GROUP)}
+    found = extensions(GROUP)
     if prefix not in found:
         raise BadParameter(f"learner must be of {sorted(found)} before the colon, got {prefix!r}")
-    try:
-        make = found[prefix].load()
-    except ImportError as error:
-        raise MissingExtra(f"learner {prefix}:{path}", prefix, prefix) from error
+    make = load_extension(found[prefix], f"learner {prefix}:{path}", prefix)
     allow_pickle = job.checkpoint is not None and job.checkpoint.allow_pickle
     learner: OnlineLearner = make(path, params, allow_pickle=allow_pickle)
     return learner

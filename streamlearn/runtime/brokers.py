@@ -9,11 +9,12 @@ committed, and the job goes on from that one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from streamlearn.contracts import HasState, Position, Rejected, Source
-from streamlearn.errors import BadJob, MissingExtra, StreamlearnError
+from streamlearn.errors import BadJob, StreamlearnError
+from streamlearn.runtime.extensions import extensions, load_extension
+from streamlearn.runtime.outputs import Output
 
 if TYPE_CHECKING:  # they import this file
     from streamlearn.runtime.decode import Columns
@@ -50,6 +51,18 @@ class Replays(Protocol):
 
 
 @runtime_checkable
+class Commits(Protocol):
+    """A source whose input keeps a position of its own.
+
+    `commit` may be called while another thread polls.
+    """
+
+    def commit(self, positions: tuple[Position, ...]) -> None:
+        """Tell the input how far a durable checkpoint has come."""
+        ...
+
+
+@runtime_checkable
 class Tells(Protocol):
     """A source that knows how it stands."""
 
@@ -82,27 +95,11 @@ class Transaction(Protocol):
         ...
 
 
-class LetterBox(HasState, Protocol):
+class LetterBox(HasState, Output, Protocol):
     """Where dead letters go."""
 
     def put(self, event: Rejected) -> None:
         """Take one event; may buffer."""
-        ...
-
-    def require_absent(self) -> None:
-        """Raise SinkError where there is output that a new job would destroy."""
-        ...
-
-    def create(self) -> None:
-        """Start with nothing written."""
-        ...
-
-    def flush(self) -> None:
-        """Make everything written so far durable."""
-        ...
-
-    def close(self) -> None:
-        """Flush and release; may be called twice."""
         ...
 
 
@@ -136,13 +133,9 @@ def load_broker(kind: str, job: Job) -> Broker:
     BadJob
         There is no adapter of that name, or it refuses the job.
     """
-    found = {entry.name: entry for entry in entry_points(group=GROUP)}
+    found = extensions(GROUP)
     if kind not in found:
         known = ", ".join(sorted(found)) or "none"
         raise BadJob(f"source.kind: must be a broker with an adapter ({known}), got {kind!r}")
-    try:
-        make: Any = found[kind].load()
-    except ImportError as error:
-        raise MissingExtra(f"a job with {kind}", error.name or kind, kind) from error
-    broker: Broker = make(job)
+    broker: Broker = load_extension(found[kind], f"a job with {kind}")(job)
     return broker

@@ -5,21 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from typing import Any, ClassVar
 
 import numpy as np
 
 from streamlearn.contracts import FloatArray, Position, Snapshot, Takes
-from streamlearn.errors import BadJob, BadParameter, MissingExtra
+from streamlearn.errors import BadJob, BadParameter
 from streamlearn.learners.learner import Learner
 from streamlearn.learners.merging import Merged, merge_learners, require_mergeable
 from streamlearn.learners.registry import from_state
-from streamlearn.runtime.assemble import make_dead_letters, make_track, meaning
+from streamlearn.runtime.assemble import checkpoint_folder, make_dead_letters, make_track, meaning
 from streamlearn.runtime.checkpoint import Checkpoint, CheckpointFolder, check_same_job
 from streamlearn.runtime.crash import reach
 from streamlearn.runtime.dead_letters import DeadLetters
 from streamlearn.runtime.executor import LocalExecutor
+from streamlearn.runtime.extensions import extensions, load_extension
 from streamlearn.runtime.job import Job
 from streamlearn.runtime.loop import Stop
 from streamlearn.runtime.part_task import PartTask, bad_from_text
@@ -147,13 +147,10 @@ def open_executor(engine: EngineSection) -> Executor:
     """
     if engine.kind == "local":
         return LocalExecutor(engine.workers)
-    found = {entry.name: entry for entry in entry_points(group=GROUP)}
+    found = extensions(GROUP)
     if engine.kind not in found:
         raise BadJob(f"engine.kind: must be one of {sorted({'local', *found})}, got {engine.kind!r}")
-    try:
-        make = found[engine.kind].load()
-    except ImportError as error:
-        raise MissingExtra(f"engine {engine.kind}", engine.kind, engine.kind) from error
+    make = load_extension(found[engine.kind], f"engine {engine.kind}", engine.kind)
     executor: Executor = make(engine.master, engine.options)
     return executor
 
@@ -179,8 +176,7 @@ def _run(rounds: Rounds, executor: Executor, kept: dict[str, str], stop: Stop, s
 
 
 def _start(rounds: Rounds, kept: dict[str, str], say: Say, *, fresh: bool) -> CheckpointFolder | None:
-    checkpoint, path = rounds.job.checkpoint, rounds.job.checkpoint_dir
-    folder = CheckpointFolder(path, checkpoint.keep) if checkpoint is not None and path is not None else None
+    folder = checkpoint_folder(rounds.job)
     if fresh and folder is not None:
         folder.clear()
     saved = folder.newest() if folder is not None else None
@@ -265,7 +261,7 @@ def _track(rounds: Rounds, index: int, merged: Merged) -> Track:
     """Return a learner with what its parts measured, each with its own forecasts."""
     blank = make_track(rounds.job, index)
     told = [below(f"track/{index}", one) for one in rounds.estimates]
-    counts = np.array([float(max(one["labelled"], one["events"] if one["labelled"] == 0 else 0)) for one in told])
+    counts = np.array([float(one["labelled"] or one["events"]) for one in told])
     values = np.array([one["metrics"] for one in told]).reshape(len(told), len(blank.metrics))
     metrics: list[Any] = [PartsMetric(metric.name, values[:, k], counts) for k, metric in enumerate(blank.metrics)]
     track = Track(blank.title, merged.model, metrics)  # type: ignore[arg-type]  # all merged learners forecast

@@ -12,6 +12,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -264,7 +266,7 @@ class LateLabels:
         """Let every learner learn events; return which of them were refused, by row, and why."""
         told = np.empty(len(labels), object)
         told[:] = labels
-        forecasts = [self._forecast(index, entries) for index in range(len(self.tracks))]
+        forecasts = self._forecasts(entries)
         block = forecasts[0].block
         screened = screen(self.tracks, block.names, block.values, told)
         good = screened.good
@@ -274,30 +276,32 @@ class LateLabels:
         self.counts.matched += sum(labels[row] is not None for row in good.tolist())
         return screened.refused
 
-    def _forecast(self, index: int, entries: list[Entry]) -> Forecast:
-        """Return events and the forecasts one learner made for them; `ready` holds the learner's generation."""
-        parts: list[Forecast] = []
-        start = 0
-        while start < len(entries):
-            stop = start + 1
-            while stop < len(entries) and entries[stop].form == entries[start].form:
-                stop += 1
-            parts.append(self._read(index, entries[start:stop]))
-            start = stop
-        return put_together(parts)
+    def _forecasts(self, entries: list[Entry]) -> list[Forecast]:
+        """Return events and the forecasts each learner made for them; `ready` holds the learner's generation."""
+        parts = [self._read(list(alike)) for _, alike in groupby(entries, attrgetter("form"))]
+        return [put_together(list(made)) for made in zip(*parts, strict=True)]
 
-    def _read(self, index: int, entries: list[Entry]) -> Forecast:
-        """Return events of one form."""
+    def _read(self, entries: list[Entry]) -> list[Forecast]:
+        """Return events of one form, a forecast a learner."""
         memos, listed = json.loads(self.table.text(entries[0].form))
         names: tuple[FeatureName, ...] = tuple(listed)
         numbers = np.frombuffer(b"".join(entry.payload for entry in entries)).reshape(len(entries), -1)
-        start = sum(N_FIXED + width for width in memos[:index])
-        generation, made_at, scores, probabilities, decisions, named = numbers[:, start : start + N_FIXED].T.copy()
-        memo = numbers[:, start + N_FIXED : start + N_FIXED + memos[index]].copy()
-        predictions = np.empty(len(entries), object)
-        predictions[:] = [None if name < 0 else self._names[int(name)] for name in named.tolist()]
-        tested = Tested(np.full(len(entries), -1, np.int8), scores, probabilities, predictions, decisions)
         values = np.ascontiguousarray(numbers[:, numbers.shape[1] - len(names) :])
+        made = []
+        start = 0
+        for width in memos:
+            stop = start + N_FIXED + width
+            made.append(self._made(numbers[:, start:stop], names, values))
+            start = stop
+        return made
+
+    def _made(self, numbers: FloatArray, names: tuple[FeatureName, ...], values: FloatArray) -> Forecast:
+        """Return the forecasts that one learner keeps as `numbers`."""
+        generation, made_at, scores, probabilities, decisions, named = numbers[:, :N_FIXED].T.copy()
+        predictions = np.empty(len(numbers), object)
+        predictions[:] = [None if name < 0 else self._names[int(name)] for name in named.tolist()]
+        tested = Tested(np.full(len(numbers), -1, np.int8), scores, probabilities, predictions, decisions)
+        memo = numbers[:, N_FIXED:].copy()
         return Forecast(Block(names, values, predictions), tested, memo, made_at.astype(np.int64), generation)
 
     # -- state ---------------------------------------------------------------------------------------------------------

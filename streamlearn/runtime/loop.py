@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from streamlearn.contracts import Batch, IntArray, Position, PredictionRows, Rejected, Snapshot, Source, Tested
 from streamlearn.features.categories import Vectoriser
 from streamlearn.runtime.ahead import ReadAhead
-from streamlearn.runtime.brokers import Replays, Transaction, Urgent
+from streamlearn.runtime.brokers import Commits, Replays, Transaction, Urgent
 from streamlearn.runtime.checkpoint import Checkpoint, CheckpointFolder, check_same_job
 from streamlearn.runtime.crash import reach
 from streamlearn.runtime.dead_letters import DeadLetters
 from streamlearn.runtime.lead import Lead
+from streamlearn.runtime.outputs import Output
 from streamlearn.runtime.pace import Pace
 from streamlearn.runtime.runs import Runs
 from streamlearn.runtime.screen import Screened
@@ -28,38 +29,6 @@ if TYPE_CHECKING:  # it imports this file
 
 POLL_S = 0.2
 """How long a poll may wait: the longest that a stop request or a timed checkpoint waits for a silent source."""
-
-
-@runtime_checkable
-class Commits(Protocol):
-    """A source whose input keeps a position of its own.
-
-    `commit` may be called while another thread polls.
-    """
-
-    def commit(self, positions: tuple[Position, ...]) -> None:
-        """Tell the input how far a durable checkpoint has come."""
-        ...
-
-
-class Output(Protocol):
-    """A file of the job."""
-
-    def require_absent(self) -> None:
-        """Raise SinkError where there is output that a new job would destroy."""
-        ...
-
-    def create(self) -> None:
-        """Start with nothing written."""
-        ...
-
-    def flush(self) -> None:
-        """Make everything written so far durable."""
-        ...
-
-    def close(self) -> None:
-        """Flush and release; may be called twice."""
-        ...
 
 
 class Stop(Protocol):

@@ -16,6 +16,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from functools import cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -259,6 +260,7 @@ _PROBES: dict[str, Callable[[Health], bool]] = {
 }
 
 
+@cache
 def _page() -> tuple[bytes, str, str]:
     """Return the page, its type, and a policy under which nothing but its own script and style runs."""
     text = files("streamlearn.runtime").joinpath("page/index.html").read_text(encoding="utf-8")

@@ -16,21 +16,14 @@ import msgspec
 from streamlearn.contracts import PredictionRows, Sink
 from streamlearn.runtime.append import AppendFile
 from streamlearn.runtime.outgoing import as_lists, plain
+from streamlearn.runtime.outputs import Output
 from streamlearn.runtime.parquet_sink import ParquetParts
 
 WHO = "sink.predictions"
 
 
-class PredictionSink(Sink, Protocol):
+class PredictionSink(Sink, Output, Protocol):
     """A sink that knows how to start a new job."""
-
-    def require_absent(self) -> None:
-        """Raise SinkError where there is output that a new job would destroy."""
-        ...
-
-    def create(self) -> None:
-        """Start with nothing written."""
-        ...
 
 
 def open_sink(path: Path, kind: str, *, with_keys: bool, with_partitions: bool) -> PredictionSink:

@@ -19,7 +19,7 @@ import numpy as np
 
 from streamlearn.contracts import Batch, Position, Source
 from streamlearn.errors import SourceError
-from streamlearn.runtime.brokers import Tells
+from streamlearn.runtime.brokers import Commits, Tells
 from streamlearn.runtime.records import empty_batch
 
 PLACE = "(turns)"
@@ -124,9 +124,8 @@ class Turns:
         events = tuple(p for p in positions if p not in labels and p.partition != PLACE)
         own = tuple(replace(p, partition=p.partition.removeprefix(LABELS)) for p in labels)
         for source, told in ((self._events, events), (self._labels, own)):
-            hear = getattr(source, "commit", None)
-            if hear is not None:
-                hear(told)
+            if isinstance(source, Commits):
+                source.commit(told)
 
     @property
     def trouble(self) -> str:
