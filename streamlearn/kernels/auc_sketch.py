@@ -34,11 +34,8 @@ MANY = 1e300  # marks a feature that took more than two values other than 0
 N_BEFORE_CLIP = 3.0  # the fourth value is the first to be clipped
 TINY = 1e-14  # a spread below this fraction of the largest value is rounding, not signal
 SMALLEST = 1e-140  # a spread below this counts as none: weights times values stay below the largest double
-POOLING = 0.2  # strength of the pull to the pooled variance, in events per feature
-UNIT_RIDGE = 1e-8
 NO_ZEROS = 1e-11  # events at 0 that weigh less than this are rounding: a mean of 1e9 would make a variance of them
 FEWEST = 1e-3  # events that calibration takes itself to be made of, at least
-SWEEPS, ROUNDING = 30, 1e-15  # of Jacobi's rotations; ten sweeps are usual
 FILLED = 20  # rows in the buffer of each class
 SCALE_FLOOR = 1e-60  # of the common factor of forgetting
 

@@ -19,24 +19,17 @@ CLIP, WIDTH, RAW, N_MEMORIES, NONZEROS, SCALING, LOGS, N_LOGS = range(3, 11)
 LLR, OFFSET, RHO, SOLVED_AT, LOSS, SHRINK = range(6)
 WEIGHT, SCALE, SCORE, SPREAD = 6, 8, 10, 12
 DECAY, CLASS_CLOCK, EVERY, REGULARIZATION, RATE, COLUMN = range(14, 20)
-JUDGED = 28  # weights of the scores in SCORE and SPREAD, by class
 # Record: TIMES it was not 0; MEAN and VARIANCE over all of the first AT events; two values other than 0.
 TIMES, AT, MEAN, VARIANCE, PEAK, FIRST, SECOND, METRIC, LOG, N_COMMON = range(10)
 # Own numbers: weight, mean and variance of class 0 and of class 1, as of its last event with the feature.
 OWN_WEIGHT, OWN_MEAN, OWN_VARIANCE, CLASS_SIZE = 0, 1, 2, 3
 W, MIDDLE, N_OWN = 6, 7, 8
-HUGE = 1e150  # values saturate here: squares of differences stay below the largest double
-MANY = 1e300  # marks a feature that took more than two values other than 0
-N_BEFORE_CLIP = 3.0  # the fourth value is the first to be clipped
 TINY = 1e-14  # a spread below this fraction of the largest value is rounding, not signal
 SMALLEST = 1e-140  # a spread below this counts as none: weights times values stay below the largest double
 POOLING = 0.2  # strength of the pull to the pooled variance, in events per feature
 UNIT_RIDGE = 1e-8
 NO_ZEROS = 1e-11  # events at 0 that weigh less than this are rounding: a mean of 1e9 would make a variance of them
-FEWEST = 1e-3  # events that calibration takes itself to be made of, at least
 SWEEPS, ROUNDING = 30, 1e-15  # of Jacobi's rotations; ten sweeps are usual
-FILLED = 20  # rows in the buffer of each class
-SCALE_FLOOR = 1e-60  # of the common factor of forgetting
 
 
 @kernel

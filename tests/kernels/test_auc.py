@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamlearn.kernels import auc, auc_adaptive, auc_score, auc_sgd
+from streamlearn.kernels import auc, auc_adaptive, auc_means, auc_score, auc_sgd, auc_sketch, auc_wide, sketch
 from streamlearn.learners.auc.moments import Moments, triangle_size
 from tests.naive import auc as naive
 
@@ -238,7 +238,17 @@ def test_the_mixer_learns_the_same_whichever_kernel_it_learns_by():
     assert states[0] == states[1] == states[2]
 
 
-def test_functions_of_one_name_are_the_same_in_every_file():
+@pytest.mark.parametrize(
+    ("first", "second", "own", "least"),
+    [
+        (auc, auc_sgd, {"_learn_row", "_rank_one"}, 4),
+        (auc, auc_score, {"_learn_row", "_rank_one"}, 4),
+        (auc_wide, auc_means, {"_learn_row", "_score", "run", "sweep", "W", "N_OWN"}, 8),
+        (auc_wide, auc_sketch, {"_learn_row", "_rescale", "run"}, 11),
+        (auc_wide, sketch, {"sweep"}, 2),
+    ],
+)
+def test_functions_and_constants_of_one_name_are_the_same_in_every_file(first, second, own, least):
     def sources(module):
         found = {name: getattr(f, "py_func", f) for name, f in vars(module).items()}
         return {
@@ -247,12 +257,10 @@ def test_functions_of_one_name_are_the_same_in_every_file():
             if inspect.isfunction(f) and f.__module__ == module.__name__
         }
 
-    ours = sources(auc)
-    for module in (auc_sgd, auc_score):
-        theirs = sources(module)
-        shared = (set(ours) & set(theirs)) - {"_learn_row", "_rank_one"}
-        assert len(shared) >= 4
-        for name in shared:
-            assert ours[name] == theirs[name]
-        constants = {k: v for k, v in vars(module).items() if k.isupper()}
-        assert all(v == getattr(auc, k) for k, v in constants.items() if hasattr(auc, k))
+    ours, theirs = sources(first), sources(second)
+    shared = (set(ours) & set(theirs)) - own
+    assert len(shared) >= least
+    for name in shared:
+        assert ours[name] == theirs[name]
+    constants = {k: v for k, v in vars(second).items() if k.isupper() and k not in own}
+    assert all(v == getattr(first, k) for k, v in constants.items() if hasattr(first, k))
