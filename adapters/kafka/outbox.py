@@ -30,7 +30,6 @@ INIT_S = 30.0
 FLUSH_S = 5.0
 HUNG_S = 3 * REQUEST_S
 TRANSACTION_MS = 60_000
-LEAST_TRANSACTION_MS = 30_000
 """A transaction that is open for longer is aborted by the broker; a checkpoint must come before."""
 
 
@@ -49,7 +48,7 @@ class Outbox:
     """
 
     def __init__(self, transactional_id: str, options: Options, every_s: float, contact: Contact) -> None:
-        timeout_ms = max(LEAST_TRANSACTION_MS, TRANSACTION_MS, int(3000 * every_s))
+        timeout_ms = max(TRANSACTION_MS, int(3000 * every_s))
         defaults = {"transactional.id": transactional_id, "transaction.timeout.ms": timeout_ms, "linger.ms": 20}
         settings = {**defaults, **options}
         self.id = str(settings["transactional.id"])

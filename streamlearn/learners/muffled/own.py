@@ -6,7 +6,7 @@ import importlib
 import json
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -282,15 +282,9 @@ def checked_own(who: str, given: Sequence[Any], positive: Label | None) -> tuple
         member = own_member(who, item, positive)
         count = titles[member.title] = titles.get(member.title, 0) + 1
         if count > 1 and not isinstance(item, (Trained, Recipe)):
-            member = _retitled(member, f"{member.title} {count}")
+            member = replace(member, title=f"{member.title} {count}")
         found.append(member)
     return tuple(found)
-
-
-def _retitled(member: Own, title: str) -> Own:
-    if isinstance(member, Recipe):
-        return Recipe(title, member.library, member.steps)
-    return Trained(title, member.voter, member.turned)
 
 
 def to_text(given: Sequence[Any], own: Sequence[Own]) -> str:
