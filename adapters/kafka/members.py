@@ -86,7 +86,7 @@ class Members:
         """Hear of a checkpoint; it sets partitions free if it has everything that was handed out of them."""
         known = {position.partition: position.offset for position in positions}
         with self._shelf.changed:
-            if all(known.get(part.name, part.offset) == part.offset for part in self._leaving):
+            if all(known.get(part.name, part.began) == part.offset for part in self._leaving):
                 self._leaving = []
                 self._shelf.changed.notify_all()
 

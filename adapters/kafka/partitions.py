@@ -31,6 +31,8 @@ class Partition:
         round.
     jumps, skipped : int
         How often the source went on elsewhere because its next event was not there, and over how many offsets.
+    began : int
+        Offset at which this process took it over.
     fetched : int
         Offset behind the last message that came.
     messages : deque of Event
@@ -51,6 +53,7 @@ class Partition:
     base: int = 0
     jumps: int = 0
     skipped: int = 0
+    began: int = 0
     fetched: int = 0
     messages: deque[Event] = field(default_factory=deque)
     n_bytes: int = 0
@@ -62,13 +65,17 @@ class Partition:
 
     def __post_init__(self) -> None:
         self.name = name_of(self.topic, self.number)
-        self.fetched = self.offset
+        self.begin_at(self.offset)
 
     @classmethod
     def at(cls, topic: str, number: int, fingerprint: str, position: Position) -> Partition:
         """Return the partition as a checkpoint left it."""
         extra: dict[str, Any] = json.loads(position.extra) if position.extra else {}
         return cls(topic, number, fingerprint, position.offset, position.record, **extra)
+
+    def begin_at(self, offset: int) -> None:
+        """Go on from an offset, before anything came."""
+        self.offset = self.fetched = self.began = offset
 
     def position(self) -> Position:
         """Return where the next event begins."""
@@ -109,6 +116,8 @@ class Partition:
         return True
 
     def clear(self) -> None:
-        """Drop what waits."""
+        """Drop what waits, as if it had not come: whoever is next begins with it."""
+        if self.messages:
+            self.fetched = self.messages[0].offset()
         self.messages.clear()
         self.n_bytes = 0

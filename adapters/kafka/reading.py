@@ -103,3 +103,4 @@ class Places:
         partition.fetched = offset
         if not partition.messages:
             partition.offset = offset
+            partition.began = min(partition.began, offset)

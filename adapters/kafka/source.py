@@ -105,6 +105,9 @@ class KafkaSource:
                     raise shelf.error
                 taken = None if self._members.waiting else shelf.take(max_events)
                 if taken is not None:
+                    partition, messages = taken
+                    # At once: a checkpoint of now does not have them, and must not set the partition free.
+                    self._piece_of = (partition, messages, 0)
                     shelf.changed.notify_all()
                     break
                 if shelf.moved or self._members.waiting:
@@ -114,10 +117,8 @@ class KafkaSource:
                 remaining_s = deadline_s - time.monotonic()
                 if remaining_s <= 0 or not shelf.changed.wait(remaining_s):
                     return empty_batch(())
-        partition, messages = taken
         values = [message.value() for message in messages]
         self._pieces = self._payload.pieces(partition.name, values)
-        self._piece_of = (partition, messages, 0)
         return self._next_piece()
 
     def commit(self, positions: Sequence[Position]) -> None:
@@ -160,8 +161,10 @@ class KafkaSource:
 
     def _offsets(self, positions: Sequence[Position]) -> list[TopicPartition]:
         with self._shelf.changed:
-            ours = {name: (part.topic, part.number) for name, part in self._shelf.partitions.items()}
-        return [TopicPartition(*ours[at.partition], at.offset) for at in positions if at.partition in ours]
+            ours = dict(self._shelf.partitions)
+        # A position from before a partition was ours again is behind what others have written since.
+        told = [(ours[at.partition], at.offset) for at in positions if at.partition in ours]
+        return [TopicPartition(part.topic, part.number, offset) for part, offset in told if offset >= part.began]
 
     def lag(self) -> dict[str, int]:
         """Return how many offsets each partition is behind its newest known end."""
@@ -263,7 +266,7 @@ class KafkaSource:
         offset = found.offset if found.offset >= 0 else self._places.first(topic, number, low, high)
         known = self._known.get(name_of(topic, number), Position(name_of(topic, number)))
         partition = Partition.at(topic, number, self._topics.fingerprints[topic], known)
-        partition.offset = partition.fetched = offset
+        partition.begin_at(offset)
         self._places.check_range(partition, low, high)
         return self._places.bounded(partition, high)
 
