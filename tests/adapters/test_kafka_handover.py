@@ -1,4 +1,4 @@
-"""Giving partitions up and taking them over, without a broker: positions are neither ahead of the outputs nor behind."""
+"""Giving partitions up and taking them over, without a broker: positions are never ahead of outputs nor behind."""
 
 from __future__ import annotations
 
