@@ -1,17 +1,18 @@
 """What the River estimators cost over the bare learners, and River's progressive validation of ours beside River's own.
 
     python perf/adapters.py [--quick] [--data FOLDER] [--sets NAME ...] [--turns N] [--rows N] [--only TABLE]
+                            [--resume] [--budget-s S]
 
 Three tables, printed and written to perf/out/adapters.json. Times are the processor's, so that other work on the
-machine counts little; within a turn the models take turns.
+machine counts little; within a turn the models take turns. Every measurement is kept in perf/out/adapters.jsonl as soon
+as it is made; with --resume those are not made again, and with --budget-s none is begun later than that.
 
 1. overhead: microseconds a call of the estimator more than the same call of an equal bare learner, at 20 features:
    the median over the turns and their spread.
 2. whole: `river.evaluate.progressive_val_score` over whole files, raw values in the files' own order: the exact AUC,
    and events a second. Linear models of River stand behind its StandardScaler, without which they are lost on raw
-   values; every model has its defaults.
-3. first: the same over the first --rows events of each file, with the models that take minutes for a whole one as well
-   (marked *, measured once).
+   values; every model has its defaults. The models that take minutes for one file are marked * and measured once.
+3. first: the same over the first --rows events of each file.
 """
 
 from __future__ import annotations
@@ -162,17 +163,32 @@ def progressive(make, events):
     return metric.get(), time.process_time() - start
 
 
-def progressive_rows(name, events, models, turns):
-    rows = {title: {"set": name, "learner": title, "rows": len(events), "seconds": []} for title in models}
-    for turn in range(turns):
-        for title, make in models.items():
-            if turn == 0 or title not in SLOW:
-                rows[title]["auc"], spent = progressive(make, events)
-                rows[title]["seconds"].append(spent)
-    return list(rows.values())
+class Kept:
+    """The measurements made so far, one JSON line each, so that a long table can be made in several sittings."""
+
+    def __init__(self, path, *, resume, budget_s):
+        self.path, self.until = path, time.monotonic() + budget_s
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not resume:
+            path.unlink(missing_ok=True)
+        self.rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def of(self, table, name, title):
+        """Return the measurements of one model on one set, in order of the turns."""
+        return [row for row in self.rows if [row["table"], row["set"], row["learner"]] == [table, name, title]]
+
+    def measure(self, table, name, title, events, make):
+        """Make one measurement and keep it, unless the time is over."""
+        if time.monotonic() > self.until:
+            return
+        auc, spent = progressive(make, events)
+        row = {"table": table, "set": name, "learner": title, "rows": len(events), "auc": auc, "seconds": spent}
+        self.rows.append(row)
+        with self.path.open("a") as file:
+            file.write(json.dumps(row) + "\n")
 
 
-def progressive_table(folder, names, models, limit, turns):
+def progressive_table(table, folder, names, models, limit, turns, kept):
     print(
         "progressive_val_score: AUC, events/s: median (least to most of the turns), ratio to River LogisticRegression"
     )
@@ -180,12 +196,27 @@ def progressive_table(folder, names, models, limit, turns):
     for name in names:
         X, y = read(folder, name)
         events = list(zip(map(named, X[:limit].tolist()), y[:limit].astype(bool).tolist(), strict=True))
-        found = progressive_rows(name, events, models, turns)
-        rows += found
-        baseline = statistics.median(next(row["seconds"] for row in found if row["learner"] == BASELINE))
+        for turn in range(turns):
+            for title, make in models.items():
+                if len(kept.of(table, name, title)) <= turn and (turn == 0 or title not in SLOW):
+                    kept.measure(table, name, title, events, make)
         print(f"  {name}, {len(events):,} events of {X.shape[1]} features")
-        for row in sorted(found, key=lambda row: -row["auc"]):
-            show(row, baseline)
+        rows += show_all(table, name, models, kept)
+    return rows
+
+
+def show_all(table, name, models, kept):
+    """Print one set, the best first, and return its rows."""
+    rows = []
+    for title in models:
+        made = kept.of(table, name, title)
+        if made:
+            rows.append({**made[0], "seconds": [row["seconds"] for row in made]})
+        else:
+            print(f"    {title:28s} not measured: the time was over; go on with --resume")
+    baseline = [statistics.median(row["seconds"]) for row in rows if row["learner"] == BASELINE]
+    for row in sorted(rows, key=lambda row: -row["auc"]):
+        show(row, baseline[0] if baseline else float("nan"))
     return rows
 
 
@@ -215,6 +246,8 @@ def main():
     parser.add_argument("--turns", type=int, default=None)
     parser.add_argument("--rows", type=int, default=5000, help="of the third table")
     parser.add_argument("--only", choices=("overhead", "whole", "first"), default=None)
+    parser.add_argument("--resume", action="store_true", help="keep what was measured before, and measure the rest")
+    parser.add_argument("--budget-s", type=float, default=float("inf"), help="begin no measurement later than this")
     parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args()
     turns = args.turns or (1 if args.quick else 3)
@@ -230,12 +263,11 @@ def main():
         wanted &= {"overhead"}
     if wanted & {"first", "whole"}:
         warm_up()
-    if "first" in wanted:
-        limit = QUICK_ROWS if args.quick else args.rows
-        document["first"] = progressive_table(folder, names, QUICK | SLOW, limit, turns)
-    if "whole" in wanted:
-        document["whole"] = progressive_table(folder, names, QUICK, None, turns)
-    args.out.mkdir(parents=True, exist_ok=True)
+    kept = Kept(args.out / "adapters.jsonl", resume=args.resume, budget_s=args.budget_s)
+    limits = {"first": QUICK_ROWS if args.quick else args.rows, "whole": None}
+    for table in ("first", "whole"):
+        if table in wanted:
+            document[table] = progressive_table(table, folder, names, QUICK | SLOW, limits[table], turns, kept)
     (args.out / "adapters.json").write_text(json.dumps(document, indent=1))
 
 
