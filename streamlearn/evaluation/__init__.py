@@ -3,7 +3,8 @@
 from streamlearn.evaluation.auc import AUC
 from streamlearn.evaluation.comparison import BlockBootstrap, Comparison, McNemar, compare
 from streamlearn.evaluation.curve import RejectCurve, RejectPoints
-from streamlearn.evaluation.drift import DETECTORS, DriftDetector, make_detector
+from streamlearn.evaluation.detector import DriftDetector
+from streamlearn.evaluation.drift import DETECTORS, make_detector
 from streamlearn.evaluation.feed import feed
 from streamlearn.evaluation.folds import FoldReport, prequential_folds
 from streamlearn.evaluation.metrics import MAE, RMSE, Accuracy, Coverage, Kappa, KappaM, KappaT, LogLoss, Risk

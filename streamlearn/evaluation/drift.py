@@ -3,93 +3,19 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from streamlearn.contracts import FloatArray, IntArray, Snapshot
-from streamlearn.errors import BadParameter, BadSnapshot, BadValue
+from streamlearn.contracts import FloatArray
+from streamlearn.errors import BadParameter
+from streamlearn.evaluation.detector import DriftDetector, check_open
+from streamlearn.evaluation.drift_windows import FHDDM, KSWIN
 from streamlearn.evaluation.metric import check_count
 from streamlearn.evaluation.registry import parse_spec
 from streamlearn.kernels import drift as kernels
-
-
-class DriftDetector(ABC):
-    """Base of the detectors. One by one and in arrays leave the same state and give the same detections.
-
-    Parameters are River's, with its defaults, and so are the detections.
-    """
-
-    short: ClassVar[str]
-    n_numbers: ClassVar[int]
-    unit: ClassVar[bool] = True
-    """Whether losses must be in [0, 1]."""
-
-    def __init__(self) -> None:
-        self._numbers = np.zeros(self.n_numbers)
-
-    def update_many(self, losses: ArrayLike) -> IntArray:
-        """Take losses in order; return the indexes of those with which a change was detected, int64[n_changes].
-
-        Parameters
-        ----------
-        losses : float64[n]
-            NaN: no loss (no label, or the learner abstained); it is passed over.
-
-        Raises
-        ------
-        BadValue
-            A loss is infinite, or outside of what the detector takes; nothing was changed then.
-        """
-        return self.changes(losses)[0]
-
-    def changes(self, losses: ArrayLike) -> tuple[IntArray, NDArray[np.bool_]]:
-        """Take losses like `update_many`; return the indexes of changes and whether the mean loss rose with them."""
-        values = np.asarray(losses, np.float64)
-        known = np.flatnonzero(~np.isnan(values))
-        kept = np.ascontiguousarray(values[known])
-        bad = np.isinf(kept) if not self.unit else ~((kept >= 0.0) & (kept <= 1.0))
-        if bad.any():
-            rule = "in [0, 1]" if self.unit else "finite"
-            raise BadValue(f"{type(self).__name__}: losses must be {rule}, got {float(kept[bad.argmax()])!r}")
-        out = np.zeros(len(kept), np.int8)
-        self._run(out, kept)
-        found = np.flatnonzero(out)
-        return known[found], out[found] > 0
-
-    def update(self, loss: float) -> bool:
-        """Take one loss; return whether a change was detected with it."""
-        return bool(len(self.update_many([loss])))
-
-    def state(self) -> Snapshot:
-        """Return the flat state; arrays are copies."""
-        return {"detector": self.short, **{name: array.copy() for name, array in self._arrays().items()}}
-
-    def restore(self, state: Snapshot) -> None:
-        """Become exactly what `state` describes.
-
-        Raises
-        ------
-        BadSnapshot
-            It is the state of another detector.
-        """
-        if state.get("detector") != self.short:
-            raise BadSnapshot(f"{type(self).__name__}: state must be of {self.short!r}, got {state.get('detector')!r}")
-        for name, mine in self._arrays().items():
-            found = state.get(name)
-            if not isinstance(found, np.ndarray) or found.shape != mine.shape:
-                raise BadSnapshot(f"{type(self).__name__}: state must have {name} of shape {list(mine.shape)}")
-            mine[...] = found
-
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        return {"numbers": self._numbers}
-
-    @abstractmethod
-    def _run(self, out: NDArray[np.int8], losses: FloatArray) -> None:
-        """Take checked losses and write where a change was detected: 1 a rise, -1 a fall."""
 
 
 class Adwin(DriftDetector):
@@ -127,7 +53,7 @@ class Adwin(DriftDetector):
         min_window_length: int = 5,
         grace_period: int = 10,
     ) -> None:
-        _check_open("Adwin", "delta", delta, 1.0)
+        check_open("Adwin", "delta", delta, 1.0)
         for name, value in (("clock", clock), ("max_buckets", max_buckets), ("min_window_length", min_window_length)):
             check_count("Adwin", name, value, 1)
         check_count("Adwin", "grace_period", grace_period, 1)
@@ -214,7 +140,7 @@ class DDM(DriftDetector):
 
     def __init__(self, *, warm_start: int = 30, drift_threshold: float = 3.0) -> None:
         check_count("DDM", "warm_start", warm_start, 1)
-        _check_open("DDM", "drift_threshold", drift_threshold, math.inf)
+        check_open("DDM", "drift_threshold", drift_threshold, math.inf)
         self.warm_start, self.drift_threshold = warm_start, drift_threshold
         super().__init__()
 
@@ -238,7 +164,7 @@ class EDDM(DriftDetector):
 
     def __init__(self, *, warm_start: int = 30, beta: float = 0.9) -> None:
         check_count("EDDM", "warm_start", warm_start, 1)
-        _check_open("EDDM", "beta", beta, 1.0)
+        check_open("EDDM", "beta", beta, 1.0)
         self.warm_start, self.beta = warm_start, beta
         super().__init__()
 
@@ -261,7 +187,7 @@ class HDDMA(DriftDetector):
     n_numbers = 7
 
     def __init__(self, *, drift_confidence: float = 0.001, two_sided_test: bool = False) -> None:
-        _check_open("HDDMA", "drift_confidence", drift_confidence, 1.0)
+        check_open("HDDMA", "drift_confidence", drift_confidence, 1.0)
         self.drift_confidence, self.two_sided_test = drift_confidence, two_sided_test
         super().__init__()
 
@@ -269,8 +195,37 @@ class HDDMA(DriftDetector):
         kernels.hddm_a(out, self._numbers, losses, float(self.drift_confidence), bool(self.two_sided_test))
 
 
+class HDDMW(DriftDetector):
+    """HDDM with the W test (Frias-Blanco et al. 2015), which weighs late losses more; for losses in [0, 1].
+
+    Parameters
+    ----------
+    drift_confidence : float
+        Chance of a false alarm, in (0, 1).
+    lambda_val : float
+        Weight of the latest loss in a mean, in (0, 1).
+    two_sided_test : bool
+        Whether a fall of the loss is a change too.
+    """
+
+    short = "hddm_w"
+    n_numbers = 18
+
+    def __init__(
+        self, *, drift_confidence: float = 0.001, lambda_val: float = 0.05, two_sided_test: bool = False
+    ) -> None:
+        check_open("HDDMW", "drift_confidence", drift_confidence, 1.0)
+        check_open("HDDMW", "lambda_val", lambda_val, 1.0)
+        self.drift_confidence, self.lambda_val, self.two_sided_test = drift_confidence, lambda_val, two_sided_test
+        super().__init__()
+
+    def _run(self, out: NDArray[np.int8], losses: FloatArray) -> None:
+        rules = float(self.drift_confidence), float(self.lambda_val), bool(self.two_sided_test)
+        kernels.hddm_w(out, self._numbers, losses, *rules)
+
+
 DETECTORS: dict[str, type[DriftDetector]] = {
-    detector.short: detector for detector in (Adwin, PageHinkley, DDM, EDDM, HDDMA)
+    detector.short: detector for detector in (Adwin, PageHinkley, DDM, EDDM, HDDMA, HDDMW, FHDDM, KSWIN)
 }
 
 
@@ -289,8 +244,3 @@ def make_detector(spec: str) -> DriftDetector:
     values = parse_spec(detector, rest, texts=("mode",))
     make: Callable[..., DriftDetector] = detector
     return make(**values)
-
-
-def _check_open(who: str, name: str, value: float, most: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < most:
-        raise BadParameter(f"{who}: {name} must be in (0, {most:g}), got {value!r}")

@@ -281,3 +281,59 @@ def hddm_a(out: Signs, numbers: Floats, values: Floats, confidence: float, two_s
                     found = 1 if sign > 0.0 else -1
         out[i] = found
         numbers[0] = abs(found)
+
+
+@kernel
+def hddm_w(out: Signs, numbers: Floats, values: Floats, confidence: float, weight: float, two_sided: bool) -> None:
+    """HDDM with the W test (Frias-Blanco et al. 2015): McDiarmid bounds on exponentially weighted means beside a cut.
+
+    Parameters
+    ----------
+    out : int8[n]
+        Output: 1 the mean rose, -1 it fell, 0 no change.
+    numbers : float64[18]
+        Flag, the two cuts, then (count, mean, sum of squared weights) of all values, of those before and behind the
+        cut for a rise, and of those before and behind the cut for a fall; updated in place.
+    values : float64[n]
+        In [0, 1].
+    confidence : float
+        Chance of a false alarm.
+    weight : float
+        Of the latest value in a mean.
+    two_sided : bool
+        Whether a fall is a change too.
+    """
+    scale = math.log(1.0 / confidence)
+    for i in range(values.shape[0]):
+        if numbers[0] == 1.0 or numbers[3] == 0.0:
+            numbers[:] = 0.0
+            numbers[1], numbers[2] = math.inf, -math.inf
+            numbers[5::3] = 1.0
+        value, found = values[i], 0
+        _weigh(numbers, 3, value, weight)
+        eps = math.sqrt(numbers[5] * scale / 2.0)
+        for side in range(2):
+            sign = 1.0 - 2.0 * side
+            before, behind = 6 + 6 * side, 9 + 6 * side
+            edge = numbers[4] + sign * eps
+            if sign * edge < sign * numbers[1 + side]:
+                numbers[1 + side] = edge
+                numbers[before : before + 3] = numbers[3:6]
+                numbers[behind], numbers[behind + 1], numbers[behind + 2] = 0.0, 0.0, 1.0
+            else:
+                _weigh(numbers, behind, value, weight)
+            bound = math.sqrt((numbers[before + 2] + numbers[behind + 2]) * scale / 2.0)
+            told = side == 0 or (two_sided and found == 0)
+            if told and numbers[behind] > 0.0 and sign * (numbers[behind + 1] - numbers[before + 1]) > bound:
+                found = 1 - 2 * side
+        out[i] = found
+        numbers[0] = abs(found)
+
+
+@kernel
+def _weigh(numbers: Floats, at: int, value: float, weight: float) -> None:
+    """Take a value into the count, mean and sum of squared weights that stand at a place, in place."""
+    mean = numbers[at + 1]
+    numbers[at + 1] = value if numbers[at] == 0.0 else weight * value + (1.0 - weight) * mean
+    numbers[at + 2] = weight * weight + (1.0 - weight) ** 2 * numbers[at + 2]
+    numbers[at] += 1.0

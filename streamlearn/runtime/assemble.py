@@ -9,7 +9,7 @@ from typing import Any, cast
 from streamlearn.contracts import OnlineLearner, Source
 from streamlearn.errors import BadJob, BadParameter
 from streamlearn.evaluation.curve import RejectCurve
-from streamlearn.evaluation.drift import make_detector
+from streamlearn.evaluation.drift import DETECTORS, make_detector
 from streamlearn.evaluation.metric import BaseMetric
 from streamlearn.evaluation.registry import make_metric
 from streamlearn.features.categories import Vectoriser
@@ -33,6 +33,8 @@ from streamlearn.runtime.turns import Turns
 from streamlearn.runtime.waiting import WaitingTable
 
 LATER_KEYS = frozenset({"source.topics", "source.payload", "source.order", "bad_events.topic"})
+
+_ANY_LOSS = " or ".join(name for name, detector in DETECTORS.items() if not detector.unit)
 
 GROUP = "streamlearn.learners"
 """Entry points of foreign learners: ``prefix:path`` of a job is given to the one called ``prefix``."""
@@ -129,9 +131,7 @@ def _drift_rules(job: Job, learner: OnlineLearner, section: LearnerSection) -> D
     except BadParameter as error:
         raise BadJob(f"evaluate.drift: {error}") from error
     if detector.unit and all(make_metric(spec).takes == "value" for spec in evaluate.metrics):
-        raise BadJob(
-            f"evaluate.drift: must be adwin or page_hinkley for metrics of predicted numbers, got {evaluate.drift!r}"
-        )
+        raise BadJob(f"evaluate.drift: must be {_ANY_LOSS} for metrics of predicted numbers, got {evaluate.drift!r}")
     return DriftRules(evaluate.drift, evaluate.on_drift, evaluate.drift_memory)
 
 

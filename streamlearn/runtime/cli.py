@@ -119,7 +119,8 @@ def evaluate(
     bands
         Copies of the bootstrap behind the bands and the comparison with the first learner; 0: none.
     drift
-        What looks for drift in the errors: adwin, page_hinkley:threshold=20, ddm, eddm, hddm_a.
+        What looks for drift in the errors: adwin, page_hinkley:threshold=20, ddm, eddm, hddm_a, hddm_w, fhddm,
+        kswin.
     on_drift
         alert, reset or shorten_memory.
     exclude

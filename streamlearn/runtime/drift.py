@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamlearn.contracts import FloatArray, OnlineLearner, Snapshot, Tested
-from streamlearn.evaluation.drift import DriftDetector, make_detector
+from streamlearn.evaluation.detector import DriftDetector
+from streamlearn.evaluation.drift import make_detector
 from streamlearn.evaluation.feed import targets
 from streamlearn.learners.base import BinaryScorer
 from streamlearn.snapshot import below, nest
