@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import runpy
 import sys
 from pathlib import Path
 
@@ -12,19 +11,6 @@ import pytest
 PERF = Path(__file__).parents[2] / "perf"
 DATA = PERF.parents[1] / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.exists(), reason="the data sets are not shipped with the package")
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run a benchmark in this process, where kernels are compiled already, and return what it printed."""
-
-    def start(script, *arguments):
-        monkeypatch.syspath_prepend(PERF)
-        monkeypatch.setattr(sys, "argv", [script, *arguments, "--quick"])
-        runpy.run_path(str(PERF / script), run_name="__main__")
-        return capsys.readouterr().out
-
-    return start
 
 
 def numbers(text, name):

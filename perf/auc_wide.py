@@ -1,0 +1,163 @@
+"""AUCRO and AdaptiveAUCRO on wide sparse events, by what they keep of the covariance, beside River: AUC and events/s.
+
+    python perf/auc_wide.py [--sets NAME ...] [--forms NAME ...] [--turns N] [--quick] [--data FOLDER] [--out FOLDER]
+
+Every case forecasts an event before it learns it, with its defaults, and sees the same events in the same order: a9a
+and spam_stream in that of their files (the latter is time), w8a, whose file is sorted by class, shuffled (seed 0). Ours
+take the rows of a CSR matrix in batches of 1000. River's ``LogisticRegression`` takes them event by event as dicts
+made before the clock runs, once with the nonzeros alone (all values are 1, so that a ``MaxAbsScaler`` would change
+nothing), once behind its ``StandardScaler``, which needs the zeros written out; not on spam_stream, where one such dict
+has 39,916 entries. Ratios are to the one of the two with the better AUC.
+
+Cases take turns; a line shows the median and the spread of events by second of the processor. The AUC must be the same
+in each turn. Full covariances are kept where they are no wider than 500. What is written to auc_wide.json is merged
+with what is there already, so that the slow sketches can be measured by themselves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+from river import linear_model, preprocessing
+from sklearn.datasets import load_svmlight_file
+from sklearn.metrics import roc_auc_score
+from threadpoolctl import threadpool_limits
+
+from streamlearn import AUCRO, AdaptiveAUCRO
+
+DATA = Path(__file__).parent.parent.parent / "shared" / "data"
+OUT = Path(__file__).parent / "out"
+WIDTH = {"a9a": 123, "w8a": 300, "spam_stream": 39_916}
+SHUFFLED = ("w8a",)
+FORMS = ("full", "diagonal", "means", "sketch", "auto")
+FULL_UP_TO = 500
+DENSE_UP_TO = 500
+BATCH = 1000
+QUICK_ROWS = 600
+N_WARM = 300
+
+
+def read(folder, name):
+    """Return the rows as CSR and the labels."""
+    with gzip.open(folder / f"{name}.libsvm.gz") as file:
+        X, y = load_svmlight_file(file, n_features=WIDTH[name])
+    order = np.random.default_rng(0).permutation(len(y)) if name in SHUFFLED else np.arange(len(y))
+    return X.tocsr()[order], y[order] > 0
+
+
+class Ours:
+    """One of our learners on batches of CSR rows."""
+
+    def __init__(self, learner, covariance):
+        self.learner, self.covariance = learner, covariance
+
+    def forecasts(self, X, y):
+        """Return the score of each event before it was learned, and seconds of the processor."""
+        model = self.learner(covariance=self.covariance)
+        batches = [(X[i : i + BATCH], y[i : i + BATCH]) for i in range(0, len(y), BATCH)]
+        began = time.process_time()
+        scores = [model.test_then_learn_many(rows, labels) for rows, labels in batches]
+        return np.concatenate(scores), time.process_time() - began
+
+
+class River:
+    """River's logistic regression, on dicts of nonzeros or behind a scaler that sees the zeros."""
+
+    def __init__(self, *, scaled):
+        self.scaled = scaled
+
+    def forecasts(self, X, y):
+        """Return the score of each event before it was learned, and seconds of the processor."""
+        model = linear_model.LogisticRegression()
+        model = preprocessing.StandardScaler() | model if self.scaled else model
+        events, labels, scores = self.events(X), y.tolist(), np.empty(len(y))
+        began = time.process_time()
+        for i, (x, label) in enumerate(zip(events, labels, strict=True)):
+            scores[i] = model.predict_proba_one(x).get(True, 0.5)
+            model.learn_one(x, label)
+        return scores, time.process_time() - began
+
+    def events(self, X):
+        """Return the rows as dicts."""
+        if self.scaled:
+            return [dict(enumerate(row)) for row in X.toarray().tolist()]
+        bounds = zip(X.indptr[:-1], X.indptr[1:], strict=True)
+        return [dict(zip(X.indices[a:b].tolist(), X.data[a:b].tolist(), strict=True)) for a, b in bounds]
+
+
+def cases(name, forms):
+    """Return {title: case} of a set."""
+    made = {
+        f"{learner.__name__}, {form}": Ours(learner, form)
+        for learner in (AUCRO, AdaptiveAUCRO)
+        for form in forms
+        if form != "full" or WIDTH[name] <= FULL_UP_TO
+    }
+    made["River LR"] = River(scaled=False)
+    if WIDTH[name] <= DENSE_UP_TO:
+        made["River StandardScaler | LR"] = River(scaled=True)
+    return made
+
+
+def measure(X, y, runs, turns):
+    """Return {title: {"auc", "events/s" by turn}}."""
+    table = {title: {"auc": None, "events/s": []} for title in runs}
+    for run in runs.values():
+        run.forecasts(X[:N_WARM], y[:N_WARM])
+    for _ in range(turns):
+        for title, run in runs.items():
+            scores, seconds = run.forecasts(X, y)
+            auc = float(roc_auc_score(y, scores))
+            if table[title]["auc"] not in {None, auc}:
+                raise AssertionError(f"{title}: AUC {auc} in one turn, {table[title]['auc']} in another")
+            table[title]["auc"] = auc
+            table[title]["events/s"].append(len(y) / max(seconds, 1e-9))
+    return table
+
+
+def show(name, table):
+    """Print the lines of a set, with ratios to River's better form turn by turn."""
+    peer = max((title for title in table if title.startswith("River")), key=lambda title: table[title]["auc"])
+    for title, row in table.items():
+        rates = np.array(row["events/s"])
+        ratio = rates / np.median(table[peer]["events/s"])
+        print(
+            f"{name:12s} {title:26s} AUC {row['auc']:.4f}  {np.median(rates):9,.0f} events/s"
+            f" ({rates.min():,.0f}-{rates.max():,.0f})  {np.median(ratio):6.2f} x {peer}",
+            flush=True,
+        )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", nargs="+", choices=WIDTH, default=list(WIDTH))
+    parser.add_argument("--forms", nargs="+", choices=FORMS, default=list(FORMS))
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument(
+        "--quick", action="store_true", help=f"one turn of the first {QUICK_ROWS} events, no spam_stream"
+    )
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--out", type=Path, default=OUT)
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    path = args.out / ("auc_wide_quick.json" if args.quick else "auc_wide.json")
+    known = json.loads(path.read_text()) if path.exists() else {}
+    for name in [name for name in args.sets if WIDTH[name] <= DENSE_UP_TO] if args.quick else args.sets:
+        X, y = read(args.data, name)
+        if args.quick:
+            X, y = X[:QUICK_ROWS], y[:QUICK_ROWS]
+        print(f"{name:12s} {X.shape[0]} x {X.shape[1]}, {X.nnz / len(y):.1f} nonzeros a row, {y.mean():.1%} positive")
+        with threadpool_limits(1):  # one core for all
+            table = measure(X, y, cases(name, args.forms), 1 if args.quick else args.turns)
+        show(name, table)
+        known[name] = {**known.get(name, {}), **table}
+        path.write_text(json.dumps(known, indent=1))
+
+
+if __name__ == "__main__":
+    main()
