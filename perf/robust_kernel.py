@@ -3,8 +3,9 @@
 python perf/robust_kernel.py [--batches T] [--quick]
 
 Beside it the same algorithm with NumPy's selection per pair of columns, in alternating turns of the same run and scaled
-to all batches. Rows are made outside the measured time. Memory is the resident peak of one batch after the first, over
-what there was before there was a model and a batch.
+to all batches. Rows are made outside the measured time. The kernel alone runs on one thread, in its seconds of
+processor time: where others work on the machine, and a core's turns are shared, only these and the ratio mean much.
+Memory is the resident peak of the first two batches, over what there was before there was a model and a batch.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ import numpy as np
 
 from streamlearn import ORLPCA
 from streamlearn.learners.robust.blas import one_blas_thread
+from streamlearn.learners.robust.trimmed import TrimmedCovariance
 
 P, D, N_ROWS, BAD = 100, 5, 10_000, 0.2
-NUMPY_EVERY = 20
+NUMPY_EVERY, KERNEL_EVERY = 20, 5
 
 
 def batches(n_batches: int):
@@ -67,9 +69,9 @@ def memory() -> None:
     model.clone().learn_many(rng.normal(size=(N_ROWS, P)))  # compiles
     before = resident("VmRSS")
     X = rng.normal(size=(N_ROWS, P))
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     model.learn_many(X)
     rng.standard_normal(out=X)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     model.learn_many(X)
     print(f"{(resident('VmHWM') - before) / X.nbytes:.2f}")
 
@@ -81,6 +83,17 @@ def memory_elsewhere() -> float:
     environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "200000"}
     command = [sys.executable, __file__, "--memory"]
     return float(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
+
+
+def kernel_seconds(covariance: TrimmedCovariance, X: np.ndarray) -> float:
+    """Seconds of one thread for the covariance of a batch."""
+    threads = numba.get_num_threads()
+    numba.set_num_threads(1)
+    start = time.thread_time()
+    covariance.of(X, BAD)
+    spent = time.thread_time() - start
+    numba.set_num_threads(threads)
+    return spent
 
 
 def main() -> None:
@@ -100,17 +113,21 @@ def main() -> None:
     held = memory_elsewhere()
     model = warm.clone()
     each, wall, cpu = [], 0.0, 0.0
-    numpy_wall, n_numpy = 0.0, 0
+    numpy_wall, numpy_cpu, n_numpy = 0.0, 0.0, 0
+    covariance, alone = TrimmedCovariance(), []
     for k, X in enumerate(stream):
         t, c = time.perf_counter(), time.process_time()
         model.learn_many(X)
         each.append(time.perf_counter() - t)
         wall, cpu = wall + each[-1], cpu + time.process_time() - c
+        if k < 3 or k % KERNEL_EVERY == 0:
+            alone.append(kernel_seconds(covariance, X))
         if k % NUMPY_EVERY == 0:  # the same work for every batch: a few are enough
-            t = time.perf_counter()
+            t, c = time.perf_counter(), time.process_time()
             with one_blas_thread():
                 numpy_projector(X, round(BAD * N_ROWS))
             numpy_wall, n_numpy = numpy_wall + time.perf_counter() - t, n_numpy + 1
+            numpy_cpu += time.process_time() - c
     t = time.perf_counter()
     components = model.components_
     wall += time.perf_counter() - t
@@ -125,7 +142,13 @@ def main() -> None:
     print(
         f"a batch             median {usual:.1f} ms, tenth {quick:.1f} ms: {quick * n_batches / 1e3:.2f} s undisturbed"
     )
-    print(f"NumPy argpartition  wall {scaled:7.2f} s   from {n_numpy} batches   ratio {scaled / wall:.1f}")
+    one = np.array(alone[1:]) / (P * (P + 1) // 2) * 1e6
+    print(f"kernel, one thread  {np.median(one):.2f} us of cpu a pair (least {one.min():.2f}, most {one.max():.2f})")
+    scaled_cpu = numpy_cpu / n_numpy * n_batches
+    print(
+        f"NumPy argpartition  wall {scaled:7.2f} s   cpu {scaled_cpu:7.2f} s   from {n_numpy} batches   "
+        f"ratio of wall {scaled / wall:.1f}, of cpu {scaled_cpu / cpu:.1f}"
+    )
     print(f"memory              {held:.2f} batches, the one handed in included; the process {peak:.0f} MB")
     print(f"subspace error      {error(components.T @ components, truth):.4f}")
 

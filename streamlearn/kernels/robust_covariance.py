@@ -12,14 +12,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from streamlearn.contracts import FloatArray
+from streamlearn.contracts import FloatArray, IntArray
 from streamlearn.kernels.jit import kernel, parallel_kernel, prange
 
 _LANES = 128
 _FEW = 40  # values in the bracket that are cheaper to sort than to count again
 _BLOCK = 64
 _SAMPLE = 128
-_TILE = 4  # columns a side: eight columns of 10,000 rows stay in a second-level cache of 1 MB
+TILE = 4  # columns a side: eight columns of 10,000 rows stay in a second-level cache of 1 MB
 _LARGEST = 1e150  # values are clipped here: their products and sums of these stay finite
 _LARGEST_KEY = 3e38  # near the end of single precision
 _FLAT_ROUNDS = 3  # passes by interpolation before the bracket is cut at values that occur
@@ -287,50 +287,59 @@ def trimmed_product(a: FloatArray, b: FloatArray, n_trim: int) -> float:
 
 
 @kernel
-def _tile(columns: FloatArray, keep: int, first: int, second: int, hints: FloatArray, out: FloatArray) -> None:
-    """Fill the pairs of two groups of `_TILE` columns, each pair once."""
-    p, n = columns.shape
+def _tile(
+    columns: FloatArray, places: IntArray, keep: int, first: int, second: int, hints: FloatArray, out: FloatArray
+) -> None:
+    """Fill the pairs of two groups of `TILE` columns, each pair once."""
+    m, n = columns.shape
     keys, t = np.empty(n, dtype=np.float32), np.empty(5, dtype=np.float32)
     lanes, small, held = np.empty(_LANES), np.empty((3, 5)), np.empty(_SAMPLE + _BLOCK)
-    for i in range(first * _TILE, min(first * _TILE + _TILE, p)):
-        for j in range(max(second * _TILE, i), min(second * _TILE + _TILE, p)):
-            mean = _pair(columns[i], columns[j], keep, hints[0, i, j], hints[1, i, j], keys, t, lanes, small, held)
-            out[i, j] = mean
-            out[j, i] = mean
-            hints[0, i, j], hints[1, i, j] = small[2, 0], small[2, 2]
+    for a in range(first, min(first + TILE, m)):
+        for b in range(max(second, a), min(second + TILE, m)):
+            i, j = places[a], places[b]
+            if i >= 0 and j >= 0:
+                mean = _pair(columns[a], columns[b], keep, hints[0, i, j], hints[1, i, j], keys, t, lanes, small, held)
+                out[i, j] = mean
+                out[j, i] = mean
+                hints[0, i, j], hints[1, i, j] = small[2, 0], small[2, 2]
 
 
 @kernel
-def trimmed_covariance(columns: FloatArray, n_trim: int, hints: FloatArray, out: FloatArray) -> None:
-    """Fill the matrix of trimmed inner products: mean of all products but the `n_trim` of largest size.
+def trimmed_covariance(
+    columns: FloatArray, places: IntArray, tiles: IntArray, n_trim: int, hints: FloatArray, out: FloatArray
+) -> None:
+    """Fill entries of the matrix of trimmed inner products: mean of all products but the `n_trim` of largest size.
 
     Parameters
     ----------
-    columns : float64[p, n]
-        One variable a row, centred, without NaN, of size at most 1e150.
+    columns : float64[m, n]
+        One variable a row, centred, without NaN, of size at most 1e150. Not all p need be there at once.
+    places : int64[m]
+        Row of the matrix that each stands for, or -1 for none.
+    tiles : int64[n_tiles, 2]
+        Where the groups of `TILE` variables begin whose pairs are to be filled, the lesser first.
     n_trim : int
         From 0 to n - 1.
     hints : float64[2, p, p]
         Thresholds and slopes of the last batch, zeros at first; changed. They save time and do not touch the result.
     out : float64[p, p]
-        Symmetric; written.
+        Both triangles are written.
     """
-    p, n = columns.shape
-    side = (p + _TILE - 1) // _TILE
-    for first in range(side):
-        for second in range(first, side):
-            _tile(columns, n - n_trim, first, second, hints, out)
+    for t in range(len(tiles)):
+        _tile(columns, places, columns.shape[1] - n_trim, tiles[t, 0], tiles[t, 1], hints, out)
 
 
 @parallel_kernel
-def trimmed_covariance_parallel(columns: FloatArray, n_trim: int, hints: FloatArray, out: FloatArray) -> None:
-    """Fill what `trimmed_covariance` fills, bit for bit, on all of Numba's threads."""
-    p, n = columns.shape
-    side = (p + _TILE - 1) // _TILE
-    for t in prange(side * side):
-        first, second = t // side, t % side
-        if first <= second:
-            _tile(columns, n - n_trim, first, second, hints, out)
+def trimmed_covariance_parallel(
+    columns: FloatArray, places: IntArray, tiles: IntArray, n_trim: int, hints: FloatArray, out: FloatArray
+) -> None:
+    """Fill what `trimmed_covariance` fills, bit for bit, on all of Numba's threads.
+
+    Each gets a stretch of the list. A loop over the whole square that skips its lower half would give the first of two
+    threads 72 % of the work.
+    """
+    for t in prange(len(tiles)):
+        _tile(columns, places, columns.shape[1] - n_trim, tiles[t, 0], tiles[t, 1], hints, out)
 
 
 @kernel
@@ -353,12 +362,12 @@ def _median(column: FloatArray, hint: float, slope: float, held: FloatArray, sma
 
 
 @kernel
-def _transpose(X: FloatArray, block: int, out: FloatArray) -> None:
-    """Write 64 rows of X into columns of `out`, clipped."""
-    n, p = X.shape
+def _transpose(X: FloatArray, first: int, block: int, out: FloatArray) -> None:
+    """Write 64 rows of some columns of X into columns of `out`, clipped."""
+    n = len(X)
     for i in range(block * 64, min(block * 64 + 64, n)):
-        for j in range(p):
-            out[j, i] = min(max(X[i, j], -_LARGEST), _LARGEST)
+        for j in range(len(out)):
+            out[j, i] = min(max(X[i, first + j], -_LARGEST), _LARGEST)
 
 
 @kernel
@@ -371,30 +380,34 @@ def _centre(column: FloatArray, j: int, hints: FloatArray, medians: FloatArray) 
 
 
 @kernel
-def centred_columns(X: FloatArray, hints: FloatArray, medians: FloatArray, out: FloatArray) -> None:
-    """Transpose a batch and take the median from each column.
+def centred_columns(X: FloatArray, first: int, hints: FloatArray, medians: FloatArray, out: FloatArray) -> None:
+    """Transpose some columns of a batch and take its median from each.
 
     Parameters
     ----------
     X : float64[n, p]
         Without NaN.
+    first : int
+        The first of these columns.
     hints : float64[2, p]
         Medians and slopes of the last batch, zeros at first; changed. They save time and do not touch the result.
     medians : float64[p]
-        Written.
-    out : float64[p, n]
-        X.T - medians, clipped to size 1e150; written.
+        Written where these columns are.
+    out : float64[m, n]
+        X[:, first : first + m].T - medians, clipped to size 1e150; written.
     """
     for block in range((len(X) + 63) // 64):
-        _transpose(X, block, out)
-    for j in range(X.shape[1]):
-        _centre(out[j], j, hints, medians)
+        _transpose(X, first, block, out)
+    for j in range(len(out)):
+        _centre(out[j], first + j, hints, medians)
 
 
 @parallel_kernel
-def centred_columns_parallel(X: FloatArray, hints: FloatArray, medians: FloatArray, out: FloatArray) -> None:
+def centred_columns_parallel(
+    X: FloatArray, first: int, hints: FloatArray, medians: FloatArray, out: FloatArray
+) -> None:
     """Fill what `centred_columns` fills, bit for bit, on all of Numba's threads."""
     for block in prange((len(X) + 63) // 64):
-        _transpose(X, block, out)
-    for j in prange(X.shape[1]):
-        _centre(out[j], j, hints, medians)
+        _transpose(X, first, block, out)
+    for j in prange(len(out)):
+        _centre(out[j], first + j, hints, medians)

@@ -55,6 +55,16 @@ class Rows:
         if start < stop:
             yield start, stop, None
 
+    def spans(self) -> Iterator[tuple[int, int, Growth | None]]:
+        """Cut all rows where the width grows, for learning alone: a growing row begins its piece, with its Growth."""
+        start, last = 0, None
+        for growth in self.growth:
+            if start < growth.row:
+                yield start, growth.row, last
+            start, last = growth.row, growth
+        if start < len(self):
+            yield start, len(self), last
+
     def align(self, features: Vocabulary, names: tuple[FeatureName, ...], values: FloatArray) -> Any:
         """Return other rows in the column order of these; names without a column are dropped."""
         if features.by_entries:
@@ -64,6 +74,8 @@ class Rows:
         if not self.growth:
             return features.align(names, values)
         place = _places(features, self.growth)
+        if list(names) == list(place):
+            return np.ascontiguousarray(values)
         kept = [j for j, name in enumerate(names) if name in place]
         out = np.zeros((len(values), len(place)))
         out[:, [place[names[j]] for j in kept]] = values[:, kept]

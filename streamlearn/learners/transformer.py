@@ -118,18 +118,17 @@ class Estimator(Learner):
 
     def _take(self, rows: Rows, out: FloatArray | None) -> None:
         """Learn checked rows, with each one's error first where `out` is given."""
-        for a, b, growth in rows.pieces(0, len(rows)):
+        for a, b, growth in rows.spans() if out is None else rows.pieces(0, len(rows)):
             self._piece(rows.values[a:b], growth, None if out is None else out[a:b])
 
     def _piece(self, values: FloatArray, growth: Growth | None, out: FloatArray | None) -> None:
-        X = np.ascontiguousarray(values[:, : self.n_features])
         if growth is not None:
             if out is not None:
-                self._errors(X, out)
+                self._errors(np.ascontiguousarray(values[:, : self.n_features]), out)
             self._features.grow(growth.names)
             self._widen(self.n_features)
-            self._learn(np.ascontiguousarray(values[:, : self.n_features]))
-        elif out is not None:
+        X = np.ascontiguousarray(values[:, : self.n_features])
+        if growth is None and out is not None:
             self._test_then_learn(X, out)
         else:
             self._learn(X)

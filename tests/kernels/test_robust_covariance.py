@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamlearn.kernels.robust_covariance import (
+    TILE,
     centred_columns,
     centred_columns_parallel,
     trimmed_covariance,
@@ -68,7 +69,8 @@ def batch(kinds, n=N_ROWS):
 def covariance(columns, n_trim, hints=None, fill=trimmed_covariance):
     p = len(columns)
     out = np.full((p, p), np.nan)
-    fill(columns, n_trim, np.zeros((2, p, p)) if hints is None else hints, out)
+    tiles = np.array([(a, b) for a in range(0, p, TILE) for b in range(a, p, TILE)])
+    fill(columns, np.arange(p), tiles, n_trim, np.zeros((2, p, p)) if hints is None else hints, out)
     return out
 
 
@@ -109,14 +111,32 @@ def test_columns_are_centred_at_their_medians(n):
     for hints in (np.zeros((2, p)), np.stack([np.full(p, 0.3), np.full(p, 0.01)])):
         for fill in (centred_columns, centred_columns_parallel):
             medians, out = np.empty(p), np.empty((p, n))
-            fill(X, hints.copy(), medians, out)
+            fill(X, 0, hints.copy(), medians, out)
             assert np.allclose(medians, np.median(X, axis=0), rtol=1e-15, atol=0)
             assert (out == X.T - medians[:, None]).all()
+            part, some = np.empty((3, n)), np.empty(p)
+            fill(X, 2, hints.copy(), some, part)
+            assert (part == out[2:5]).all()
+            assert (some[2:5] == medians[2:5]).all()
+
+
+def test_a_part_of_the_columns_fills_its_own_entries():
+    columns = np.ascontiguousarray(batch(KINDS[:6] * 2).T)
+    whole, n_trim = covariance(columns, N_ROWS // 5), N_ROWS // 5
+    for fill in (trimmed_covariance, trimmed_covariance_parallel):
+        out = np.full((12, 12), np.nan)
+        # Columns 8 to 11 lie in front of 3, 4 and nothing: their pairs with each other are asked for, and no others.
+        buffer = np.concatenate([columns[8:12], columns[3:5], columns[:1]])
+        fill(buffer, np.array([8, 9, 10, 11, 3, 4, -1]), np.array([[0, 4]]), n_trim, np.zeros((2, 12, 12)), out)
+        filled = np.zeros((12, 12), dtype=bool)
+        filled[8:12, 3:5] = filled[3:5, 8:12] = True
+        assert (out[filled] == whole[filled]).all()
+        assert np.isnan(out[~filled]).all()
 
 
 def test_values_too_large_to_multiply_are_clipped():
     X = np.array([[1e308, -1e308], [1.0, 2.0], [3.0, 4.0]])
     medians, out = np.empty(2), np.empty((2, 3))
-    centred_columns(X, np.zeros((2, 2)), medians, out)
+    centred_columns(X, 0, np.zeros((2, 2)), medians, out)
     assert medians.tolist() == [3.0, 2.0]
     assert np.isfinite(covariance(out, 1)).all()

@@ -31,12 +31,16 @@ def test_regression_is_that_of_the_naive_reference_and_right_when_the_outliers_a
 def test_covariance_of_batches_is_that_of_each_alone():
     rng = np.random.default_rng(2)
     kept = TrimmedCovariance()
-    for shape in ((300, 4), (300, 4), (50, 4), (50, 9)):
+    for shape in ((300, 4), (300, 4), (50, 4), (50, 9), (40, 1), (40, 13), (40, 25), (40, 30)):
         X = rng.standard_cauchy(shape)
         found = kept.of(X, 0.2)
         assert found.tobytes() == TrimmedCovariance().of(X, 0.2).tobytes()
         centred = X - np.median(X, axis=0)
         assert found == pytest.approx(naive.trimmed_covariance(centred, n_trimmed(0.2, len(X))), rel=1e-9)
+
+
+def test_no_columns_have_an_empty_covariance():
+    assert TrimmedCovariance().of(np.empty((5, 0)), 0.2).shape == (0, 0)
 
 
 def test_threads_do_not_change_the_covariance(monkeypatch):

@@ -110,8 +110,7 @@ def thresholding(
     """Yield robust thresholding regression, intercept first: as published, then with its columns whitened."""
     middle = float(np.median(y))
     sigma = covariance.of(Z, trim)
-    centred = np.ascontiguousarray(covariance.columns.T)
-    moment = trimmed_products(centred, y - middle, trim)
+    moment = trimmed_products(Z - covariance.medians, y - middle, trim)
     for theta in (moment, np.linalg.solve(_positive(sigma), moment)):
         yield np.concatenate([[middle - covariance.medians @ theta], theta])
 
