@@ -11,16 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streamlearn.contracts import FloatArray, Label, Snapshot, Tested
-from streamlearn.errors import BadParameter
+from streamlearn.errors import BadParameter, BadSnapshot
 from streamlearn.evaluation.blocks import blocks
 from streamlearn.evaluation.delayed import DelayedLearner
 from streamlearn.evaluation.early import EarlyForecasts
 from streamlearn.evaluation.feed import feed
-from streamlearn.evaluation.forecasts import cut, joined, picked
+from streamlearn.evaluation.forecasts import picked
 from streamlearn.evaluation.metric import check_count
 from streamlearn.evaluation.registry import make_metric
 from streamlearn.evaluation.tally import Tally
 from streamlearn.evaluation.verbs import blockwise
+from streamlearn.snapshot import below, nest
 
 ORDERLY = ("kappa_t", "kappa_m")
 """Metrics whose baseline looks at the events before: they cannot be resampled."""
@@ -110,8 +111,7 @@ class BlockBootstrap:
             made = make_metric(spec)
             if made.short in ORDERLY or made.params().get("window") or made.params().get("fading"):
                 raise BadParameter(f"BlockBootstrap: metrics must count all events alike, got {spec!r}")
-        self.metrics, self.replicas, self.block = tuple(metrics), replicas, block
-        self._rng = np.random.Generator(np.random.Philox(seed))
+        self.metrics, self.replicas, self.block, self.seed = tuple(metrics), replicas, block, seed
         self._copies = [[make_metric(spec) for spec in metrics] for _ in range(replicas)]
         self._n = 0
         self._weights = np.zeros(replicas, np.int64)
@@ -121,15 +121,47 @@ class BlockBootstrap:
         start = 0
         while start < len(labels):
             if self._n % self.block == 0:
-                self._weights = self._rng.poisson(1.0, self.replicas)
+                self._weights = self._drawn(self._n // self.block)
             stop = min(len(labels), start + self.block - self._n % self.block)
-            part, known = cut(tested, start, stop), labels[start:stop]
-            for weight, copies in zip(self._weights.tolist(), self._copies, strict=True):
-                for _ in range(weight):
-                    for metric in copies:
+            rows = np.arange(start, stop)
+            for weight in set(self._weights.tolist()) - {0}:
+                # Each event so many times in a row, not the whole stretch: then it does not matter where batches end.
+                repeated = np.repeat(rows, weight)
+                part, known = picked(tested, repeated), labels[repeated]
+                for k in np.flatnonzero(self._weights == weight):
+                    for metric in self._copies[k]:
                         feed(metric, part, known)
             self._n += stop - start
             start = stop
+
+    def _drawn(self, block: int) -> NDArray[np.int64]:
+        """Return the weights of one block, which depend on the seed and its number alone: there is nothing to keep."""
+        bits = np.random.Philox(key=self.seed, counter=[0, 0, 0, block])
+        return np.random.Generator(bits).poisson(1.0, self.replicas)
+
+    def state(self) -> Snapshot:
+        """Return the flat state of all copies."""
+        flat: Snapshot = {"n": self._n}
+        for k, copies in enumerate(self._copies):
+            for j, metric in enumerate(copies):
+                flat |= nest(f"copy/{k}/{j}", metric.state())
+        return flat
+
+    def restore(self, state: Snapshot) -> None:
+        """Become what `state` describes; parameters must be the same.
+
+        Raises
+        ------
+        BadSnapshot
+            It has other metrics, or another number of copies.
+        """
+        if below(f"copy/{self.replicas}/0", state) or not below(f"copy/{self.replicas - 1}/0", state):
+            raise BadSnapshot(f"BlockBootstrap: state must have {self.replicas} copies of {len(self.metrics)} metrics")
+        self._n = int(state["n"])
+        for k, copies in enumerate(self._copies):
+            for j, metric in enumerate(copies):
+                metric.restore(below(f"copy/{k}/{j}", state))
+        self._weights = self._drawn(max(0, self._n - 1) // self.block)
 
     def values(self, metric: int) -> FloatArray:
         """Return the values of one metric, float64[replicas]."""
@@ -253,19 +285,33 @@ class Pair:
     def __init__(self, fading: float) -> None:
         self.whole, self.recent = McNemar(), McNemar(fading=fading)
         self.n_events = 0
-        self._ahead: list[list[Tested]] = [[], []]
+        self._ahead = [_NOTHING, _NOTHING]
 
     def take(self, which: int, tested: Tested) -> None:
         """Take forecasts of the first (0) or the second (1) learner."""
-        self._ahead[which].append(tested)
-        sides = [joined([(part, part.codes) for part in parts])[0] for parts in self._ahead]
-        n = min(len(side.codes) for side in sides)
-        if not n:
-            return
-        a, b = (cut(side, 0, n) for side in sides)
-        both = np.flatnonzero((a.codes >= 0) & ~np.isnan(a.decisions) & ~np.isnan(b.decisions))
-        self._ahead = [[cut(side, n, len(side.codes))] for side in sides]
-        right = [part.decisions == part.codes for part in (picked(a, both), picked(b, both))]
-        self.whole.update_many(*right)
-        self.recent.update_many(*right)
-        self.n_events += len(both)
+        known = np.where(tested.codes >= 0, tested.decisions, np.nan)
+        right = np.where(np.isnan(known), np.nan, known == tested.codes)
+        self._ahead[which] = np.concatenate([self._ahead[which], right])
+        n = min(map(len, self._ahead))
+        pair = np.stack([side[:n] for side in self._ahead])
+        self._ahead = [side[n:] for side in self._ahead]
+        both = pair[:, ~np.isnan(pair).any(axis=0)] == 1.0
+        self.whole.update_many(*both)
+        self.recent.update_many(*both)
+        self.n_events += both.shape[1]
+
+    def state(self) -> Snapshot:
+        """Return both tests, and what one learner told of events that the other has not forecast yet."""
+        ahead = {f"ahead_{k}": side.copy() for k, side in enumerate(self._ahead)}
+        tests = nest("whole", self.whole.state()) | nest("recent", self.recent.state())
+        return {"n_events": self.n_events, **ahead, **tests}
+
+    def restore(self, state: Snapshot) -> None:
+        """Become what `state` describes."""
+        self.n_events = int(state["n_events"])
+        self._ahead = [np.array(state[f"ahead_{k}"], np.float64) for k in range(2)]
+        self.whole.restore(below("whole", state))
+        self.recent.restore(below("recent", state))
+
+
+_NOTHING = np.empty(0)

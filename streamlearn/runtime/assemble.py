@@ -19,6 +19,7 @@ from streamlearn.runtime.brokers import Broker, load_broker
 from streamlearn.runtime.checkpoint import CheckpointFolder
 from streamlearn.runtime.dead_letters import DeadLetters
 from streamlearn.runtime.drift import Clones, DriftRules
+from streamlearn.runtime.duels import Duels
 from streamlearn.runtime.extensions import extensions, load_extension
 from streamlearn.runtime.job import Job, LearnerSection
 from streamlearn.runtime.label_rules import DEFAULT_TURN, patience_of
@@ -32,7 +33,7 @@ from streamlearn.runtime.tracks import Track
 from streamlearn.runtime.turns import Turns
 from streamlearn.runtime.waiting import WaitingTable
 
-LATER_KEYS = frozenset({"source.topics", "source.payload", "source.order", "bad_events.topic"})
+LATER_KEYS = frozenset({"source.topics", "source.payload", "source.order", "bad_events.topic", "evaluate.bands"})
 
 _ANY_LOSS = " or ".join(name for name, detector in DETECTORS.items() if not detector.unit)
 
@@ -68,6 +69,7 @@ def assemble(job: Job) -> Parts:
         every_s=checkpoint.every_s if checkpoint is not None else float("inf"),
         transaction=broker.transaction() if broker is not None else None,
         late=_late_labels(job, tracks, vectoriser),
+        duels=Duels(tracks, job.evaluate.bands) if job.evaluate.bands else None,
         lead=Lead([section.title for section in job.learners], job.checkpoint_dir),
     )
 
@@ -93,6 +95,7 @@ def meaning(job: Job) -> dict[str, str]:
         **{f"evaluate.{key}": getattr(job.evaluate, key) for key in ("metrics", "window", "delay", "curve")},
         **{f"evaluate.{key}": getattr(job.evaluate, key) for key in ("drift", "on_drift", "drift_memory", "fading")},
         **{f"labels.{key}": getattr(job.labels, key) for key in ("key", "timeout", "capacity", "time", "turn")},
+        "evaluate.bands": job.evaluate.bands or None,
         "labels.source": None if job.labels.source is None else (job.labels.source.kind, job.labels.source.path),
         "sink.predictions": job.sink.predictions if job.sink is not None else None,
         "sink.format": job.sink_format if job.sink is not None else None,

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from streamlearn.contracts import Tested
+from streamlearn.contracts import HasState, Snapshot, Tested
 from streamlearn.evaluation.comparison import ORDERLY, BlockBootstrap, Pair, percentiles
+from streamlearn.evaluation.forecasts import cut
 from streamlearn.evaluation.metric import BaseMetric
 from streamlearn.runtime.tracks import Track
+from streamlearn.runtime.trajectory import Trajectory
+from streamlearn.snapshot import below, nest
 
 FADING = 0.999
 """Of McNemar's test of late: it looks at about the last thousand events."""
@@ -19,10 +23,45 @@ EXACT_EVENTS = 16_384
 """Scores that each resampled AUC keeps one by one: 400 kB."""
 
 
+class Banded:
+    """One learner's resampled metrics, and how their bands moved: sampled where the metrics are."""
+
+    def __init__(self, specs: Sequence[str], replicas: int) -> None:
+        self.boot = BlockBootstrap(specs, replicas=replicas)
+        self.trajectory = Trajectory(2 * len(specs))
+        self._events = 0
+
+    def take(self, tested: Tested, labels: NDArray[Any]) -> None:
+        """Take the forecasts of consecutive events."""
+        n, done = len(labels), 0
+        while done < n:
+            sample_at = self.trajectory.next_after(self._events)
+            stop = min(n, done + sample_at - self._events)
+            self.boot.take(cut(tested, done, stop), labels[done:stop])
+            self._events += stop - done
+            done = stop
+            if self._events == sample_at:
+                self.trajectory.add(np.array([self.boot.band(k) for k in range(len(self.boot.metrics))]).ravel())
+
+    def moved(self, metric: int) -> dict[str, list[float]]:
+        """Return the band of one metric over time as JSON values."""
+        low, high = self.trajectory.samples[:, 2 * metric : 2 * metric + 2].T.tolist()
+        return {"low": low, "high": high}
+
+    def state(self) -> Snapshot:
+        """Return the flat state."""
+        parts = nest("boot", self.boot.state()) | nest("trajectory", self.trajectory.state())
+        return {"events": self._events, **parts}
+
+    def restore(self, state: Snapshot) -> None:
+        """Become what `state` describes."""
+        self._events = int(state["events"])
+        self.boot.restore(below("boot", state))
+        self.trajectory.restore(below("trajectory", state))
+
+
 class Duels:
     """Resampled metrics of every learner, all with the same weights, and pairwise tests.
-
-    Nothing of it goes into a checkpoint: it is for a comparison that runs through.
 
     Parameters
     ----------
@@ -36,30 +75,54 @@ class Duels:
         self._tracks = tuple(tracks)
         specs = {metric.name: spec for metric in tracks[0].metrics if (spec := _spec(metric)) is not None}
         self._names = tuple(specs)
-        self._boots = [BlockBootstrap(list(specs.values()), replicas=replicas) for _ in tracks]
+        self._banded = [Banded(list(specs.values()), replicas) for _ in tracks]
         self._pairs = [Pair(FADING) for _ in tracks[1:]]
         for index, track in enumerate(tracks):
             track.listeners.append(self._listener(index))
 
-    def _listener(self, index: int) -> Any:
+    def _listener(self, index: int) -> Callable[[Tested, NDArray[Any]], None]:
         def hear(tested: Tested, labels: NDArray[Any]) -> None:
-            self._boots[index].take(tested, labels)
+            self._banded[index].take(tested, labels)
             for other, pair in enumerate(self._pairs, start=1):
                 if index in (0, other):
                     pair.take(int(index == other), tested)
 
         return hear
 
+    def state(self) -> Snapshot:
+        """Return the flat state: up to 400 kB for each copy of an AUC."""
+        flat: Snapshot = {}
+        for prefix, part in self._stateful():
+            flat |= nest(prefix, part.state())
+        return flat
+
+    def restore(self, state: Snapshot) -> None:
+        """Become what `state` describes."""
+        for prefix, part in self._stateful():
+            part.restore(below(prefix, state))
+
+    def _stateful(self) -> list[tuple[str, HasState]]:
+        banded: list[tuple[str, HasState]] = [(f"banded/{k}", part) for k, part in enumerate(self._banded)]
+        return [*banded, *((f"pair/{k}", pair) for k, pair in enumerate(self._pairs))]
+
     def report(self) -> dict[str, Any]:
         """Return bands and tests as JSON values."""
         bands = {
-            track.title: {name: _interval(boot.band(k)) for k, name in enumerate(self._names)}
-            for track, boot in zip(self._tracks, self._boots, strict=True)
+            track.title: {name: _interval(banded.boot.band(k)) for k, name in enumerate(self._names)}
+            for track, banded in zip(self._tracks, self._banded, strict=True)
         }
-        return {"method": _METHOD, "bands": bands, "against_first": [self._against(k) for k in range(len(self._pairs))]}
+        moved = {
+            track.title: {
+                "events": banded.trajectory.events,
+                "bands": {name: banded.moved(k) for k, name in enumerate(self._names)},
+            }
+            for track, banded in zip(self._tracks, self._banded, strict=True)
+        }
+        against = [self._against(k) for k in range(len(self._pairs))]
+        return {"method": _METHOD, "bands": bands, "bands_over_time": moved, "against_first": against}
 
     def _against(self, k: int) -> dict[str, Any]:
-        pair, first, other = self._pairs[k], self._boots[0], self._boots[k + 1]
+        pair, first, other = self._pairs[k], self._banded[0].boot, self._banded[k + 1].boot
         differences = {
             name: _interval(percentiles(other.values(j) - first.values(j))) for j, name in enumerate(self._names)
         }

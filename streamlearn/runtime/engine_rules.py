@@ -29,6 +29,7 @@ def check_engine(spec: JobFile) -> None:
         ("monitor", spec.monitor, None),
         ("evaluate.delay", evaluate.delay, 0),
         ("evaluate.drift", evaluate.drift, None),
+        ("evaluate.bands", evaluate.bands, 0),
         ("labels.arrive", spec.labels.arrive, "inline"),
         ("bad_events.topic", spec.bad_events.topic, None),
     ]

@@ -229,8 +229,6 @@ def _check_csv_keys(source: SourceSection, place: str) -> None:
 
 def _check_evaluate(spec: JobFile) -> None:
     evaluate = spec.evaluate
-    if evaluate.bands and spec.checkpoint is not None:
-        raise BadJob(f"evaluate.bands: must be 0 in a job with [checkpoint], got {evaluate.bands}")
     if evaluate.drift is None and evaluate.on_drift != "alert":
         raise BadJob(f"evaluate.on_drift: must be absent unless evaluate.drift is given, got {evaluate.on_drift!r}")
 

@@ -14,6 +14,7 @@ from streamlearn.runtime.brokers import Commits, Replays, Transaction, Urgent
 from streamlearn.runtime.checkpoint import Checkpoint, CheckpointFolder, check_same_job
 from streamlearn.runtime.crash import reach
 from streamlearn.runtime.dead_letters import DeadLetters
+from streamlearn.runtime.duels import Duels
 from streamlearn.runtime.lead import Lead
 from streamlearn.runtime.outputs import Output
 from streamlearn.runtime.pace import Pace
@@ -113,6 +114,8 @@ class Parts:
         What joins the outputs that go to a broker.
     lead : Lead
         Whose predictions go out.
+    duels : Duels or None
+        What gives the metrics their bands and compares the learners.
     """
 
     source: Source
@@ -128,6 +131,7 @@ class Parts:
     transaction: Transaction | None = None
     late: LateLabels | None = None
     lead: Lead = field(default_factory=Lead)
+    duels: Duels | None = None
 
 
 @dataclass(slots=True)
@@ -318,6 +322,8 @@ class Loop:
         tracks.append(("lead", self.parts.lead))
         if self.parts.late is not None:
             tracks.append(("labels", self.parts.late))
+        if self.parts.duels is not None:
+            tracks.append(("duels", self.parts.duels))
         return [*tracks, ("vectoriser", self.parts.vectoriser), ("dead_letters", self.parts.dead_letters), *sink]
 
     def _close(self) -> None:

@@ -41,6 +41,8 @@ def draw(report: Report, path: Path) -> None:
     figure = Figure(figsize=(11, 7.2 if below else 4.2), dpi=_DPI, layout="constrained")
     axes = figure.subplot_mosaic(rows, height_ratios=[1.15, 1.0][: len(rows)])
     _over_time(axes["time"], report)
+    if "bands" in below:
+        _bands(axes["bands"], report)
     if "curve" in below:
         _reject_curve(axes["curve"], report)
     if "histogram" in below:
@@ -57,7 +59,12 @@ def _panels_below(report: Report) -> list[str]:
     has_curve = any(learner["reject_curve"] and learner["reject_curve"]["auc"] for learner in report["learners"])
     histogram = report["learners"][0]["histogram"]
     has_histogram = any(histogram["negative"]) or any(histogram["positive"])
-    return [*(["curve"] if has_curve else []), *(["histogram"] if has_histogram else [])]
+    has_bands = (name := _banded_metric(report)) is not None and name != shown_metric(report)
+    return [
+        *(["bands"] if has_bands else []),
+        *(["curve"] if has_curve else []),
+        *(["histogram"] if has_histogram else []),
+    ]
 
 
 def _title(report: Report) -> str:
@@ -88,12 +95,43 @@ def _over_time(axes: Axes, report: Report) -> None:
         final = number(learner["metrics"][name])
         label = f"{learner['title']} ({final:.4g} at the end)"
         axes.plot(learner["trajectory"]["events"], values, color=colour, linewidth=1.5, label=label)
+        _fill_band(axes, report, learner["title"], name, colour)
         _drifts(axes, learner, colour)
     if _spread(curves) > LARGEST_SPREAD:
         axes.set_yscale("log")
     axes.set_title(f"{_in_words(name)} over time", loc="left")
     axes.set_xlabel("events")
     axes.margins(x=0.01)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.legend(frameon=False, loc="best", fontsize=9)
+
+
+def _banded_metric(report: Report) -> str | None:
+    """Return the first metric that has bands over time; a report of an older release has none."""
+    moved = report.get("comparison", {}).get("bands_over_time", {})
+    first = moved.get(report["learners"][0]["title"], {"bands": {}})
+    return next(iter(first["bands"]), None) if first.get("events") else None
+
+
+def _fill_band(axes: Axes, report: Report, title: str, name: str, colour: str) -> None:
+    moved = report.get("comparison", {}).get("bands_over_time", {}).get(title)
+    if moved is None or name not in moved["bands"]:
+        return
+    low, high = ([number(value) for value in moved["bands"][name][side]] for side in ("low", "high"))
+    axes.fill_between(moved["events"], low, high, color=colour, alpha=0.18, linewidth=0.0)
+
+
+def _bands(axes: Axes, report: Report) -> None:
+    """Draw a metric over all events so far, with what of it is chance."""
+    name = _banded_metric(report)
+    assert name is not None  # noqa: S101  the caller looked
+    for colour, learner in zip(_COLOURS, report["learners"], strict=False):
+        trajectory = learner["trajectory"]
+        values = [number(value) for value in trajectory["metrics"][name]]
+        axes.plot(trajectory["events"], values, color=colour, linewidth=1.5, label=learner["title"])
+        _fill_band(axes, report, learner["title"], name, colour)
+    axes.set_title(f"{_in_words(name)} of all events, 95 % bands", loc="left")
+    axes.set_xlabel("events")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.legend(frameon=False, loc="best", fontsize=9)
 

@@ -12,7 +12,6 @@ from typing import Protocol, runtime_checkable
 from streamlearn.errors import MissingExtra, SourceError
 from streamlearn.runtime.assemble import assemble
 from streamlearn.runtime.brokers import Rewind
-from streamlearn.runtime.duels import Duels
 from streamlearn.runtime.job import Job
 from streamlearn.runtime.loop import Loop, Parts, Stop, Watch, Watches
 from streamlearn.runtime.plots import draw
@@ -74,7 +73,6 @@ def run_job(job: Job, stop: Stop, progress: Progress, *, fresh: bool = False) ->
         return _run_parts(job, stop, progress, fresh=fresh)
     parts = assemble(job)
     warm_up(parts.tracks, progress.display.say)
-    duels = Duels(parts.tracks, job.evaluate.bands) if job.evaluate.bands else None
     began = time.perf_counter()
     with ExitStack() as open_watches:
         watches = [progress, *_monitor(job, progress.display.say, open_watches)]
@@ -96,8 +94,8 @@ def run_job(job: Job, stop: Stop, progress: Progress, *, fresh: bool = False) ->
     events = loop.events - (late.counts.records if late is not None else 0)
     letters = loop.parts.dead_letters
     report = make_report(job.name, tracks, events=events, dead_letters=letters, timing=timing, late=late)
-    if duels is not None:
-        report["comparison"] = duels.report()
+    if loop.parts.duels is not None:
+        report["comparison"] = loop.parts.duels.report()
     return _finish(job, tracks, report, loop.events)
 
 

@@ -144,8 +144,8 @@ class EvaluateSection(Section, frozen=True):
     fading : float
         Beside each metric that can fade also its value where an event counts `fading` times less one event later.
     bands : int
-        Copies of a bootstrap that gives each metric a band and compares every learner with the first one; 0: none. Not
-        in a job with ``[checkpoint]``.
+        Copies of a bootstrap that gives each metric a band and compares every learner with the first one; 0: none. A
+        checkpoint holds them, up to 400 kB for each copy of an AUC.
     drift : str
         What looks for drift in the errors of each learner: ``adwin``, ``page_hinkley:threshold=20``, ``ddm``, ...
     on_drift : str

@@ -46,6 +46,7 @@ reject_cost = 0.4
 [[learner]]
 name = "AUCRO"
 [evaluate]
+bands = {bands}
 metrics = ["auc", "reject_auc:d=0.4", "logloss", "kappa_t"]
 window = 500
 delay = {delay}
@@ -145,6 +146,7 @@ FLAVOURS = {
     "turned round": {
         "source": "turned.csv",
         "sink": "csv",
+        "bands": 3,
         "delay": 10,
         "drift": DRIFT,
         "label": "label",
@@ -158,7 +160,7 @@ def write_job(folder: Path, flavour: str, sources: dict[str, Path]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "job.toml"
     source = sources[options["source"]]
-    options = {**options, "source": source, "labels": options["labels"].format(folder=source.parent)}
+    options = {"bands": 0, **options, "source": source, "labels": options["labels"].format(folder=source.parent)}
     path.write_text(JOB.format(**options))
     return path
 
@@ -255,6 +257,7 @@ def test_the_turned_stream_makes_both_learners_start_anew(uninterrupted):
     report = json.loads(uninterrupted("turned round")["out/crash.report.json"])
     for learner in report["learners"]:
         assert learner["drift"]["answered"], learner["title"]
+        assert report["comparison"]["bands_over_time"][learner["title"]]["events"]
 
 
 def test_labels_by_key_meet_every_fate(uninterrupted):

@@ -103,7 +103,6 @@ REFUSED = {
     SMALLEST + LATE + "time = 'y'": "labels.time: must not name a column of features.label",
     SMALLEST + LATE + "[evaluate]\ndelay = 3": "evaluate.delay: must be 0 where labels come by key",
     SMALLEST + "[evaluate]\non_drift = 'reset'": "evaluate.on_drift: must be absent unless evaluate.drift is given",
-    SMALLEST + "[evaluate]\nbands = 3\n[checkpoint]": "evaluate.bands: must be 0 in a job with [checkpoint]",
     SMALLEST + "[evaluate]\nfading = 1.5": "evaluate.fading: must be",
     SMALLEST + "[monitor]\nport = 80000": "monitor.port: ",
     SMALLEST
