@@ -1,21 +1,25 @@
 """Prequential AUC with few labels: HedgeMower and Marvin beside River's learners and self-training.
 
     python perf/muffled_stream.py [--events N] [--sets NAME ...] [--shares 0.01 0.03 0.1] [--seeds N] [--quick]
-                                  [--methods NAME ...] [--again NAME ...]
+                                  [--methods NAME ...] [--again NAME ...] [--report]
 
-Finished cells are kept in perf/out/ and not done again: an interrupted run goes on where it was, several may run side
-by side with different --methods, and --again forgets those of methods that have changed.
+Finished cells are kept in perf/out/ and not done again: an interrupted run goes on where it was, seed after seed,
+several may run side by side with different --methods, --again forgets those of methods that have changed, and --report
+makes the table of what there is.
 
 An event's label is shown with the given probability, after its forecast. AUC is over all forecasts but those of the
-first tenth, with the labels that were kept secret. `drift_*` turns features gradually into each other over the middle
-half of a real set. Self-training is an online logistic regression that also learns its own sure forecasts.
+first tenth, with the labels that were kept secret; events a second are of the processor's time. `drift_*` turns
+features gradually into each other over the middle half of a real set. Self-training is the same logistic regression as
+LR that also learns its own forecasts where they are 95 % or 80 % sure. A seed chooses the labels that are shown, the
+model's own random numbers and the order of `drift_*`; the other sets come in their own order.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from functools import partial
+from functools import cache, partial
+from itertools import product
 
 import numpy as np
 from muffled_cells import OUT, Cells
@@ -27,7 +31,7 @@ from sklearn.metrics import roc_auc_score
 from streamlearn import HedgeMower1, Marvin
 
 SETS = ("electricity", "covtype", "noaa_weather", "a9a", "drift_letter", "drift_covtype")
-SURE = 0.95
+SELF_TRAINING = {"self-training 95%": 0.95, "self-training 80%": 0.8}
 
 
 def stream(name: str, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -50,7 +54,8 @@ def stream(name: str, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 class SelfTraining:
     """River's logistic regression that learns its own sure forecasts where there is no label."""
 
-    def __init__(self) -> None:
+    def __init__(self, sure: float) -> None:
+        self.sure = sure
         self.model = preprocessing.StandardScaler() | linear_model.LogisticRegression()
 
     def predict_proba_one(self, x):
@@ -59,7 +64,7 @@ class SelfTraining:
     def learn_one(self, x, y=None):
         if y is None:
             p = self.model.predict_proba_one(x).get(True, 0.5)
-            if max(p, 1 - p) < SURE:
+            if max(p, 1 - p) < self.sure:
                 return
             y = p > 0.5
         self.model.learn_one(x, y)
@@ -71,7 +76,7 @@ def rivers(seed: int) -> dict:
         "SRP": SRPClassifier(n_models=10, seed=seed),
         "HAT": tree.HoeffdingAdaptiveTreeClassifier(seed=seed),
         "LR": preprocessing.StandardScaler() | linear_model.LogisticRegression(),
-        "self-training": SelfTraining(),
+        **{name: SelfTraining(sure) for name, sure in SELF_TRAINING.items()},
     }
 
 
@@ -99,48 +104,83 @@ OURS = {
     "HedgeMower1": lambda seed: HedgeMower1(seed=seed),
     "Marvin": lambda seed: Marvin(seed=seed, n_stages=3),
 }
-PEERS = ("ARF", "SRP", "HAT", "LR", "self-training")
+PEERS = tuple(rivers(0))
+
+
+def run(method: str, seed: int, X, y, shown) -> tuple[np.ndarray, float]:
+    """Return scores and seconds of one method."""
+    if method in OURS:
+        return run_ours(OURS[method](seed), X, y, shown)
+    return run_river(rivers(seed)[method], X, y, shown)
+
+
+@cache
+def warm(method: str) -> None:
+    """Load or compile what a method needs, once, so that no trial is timed with it."""
+    X, y = stream("electricity", 400, 0)
+    run(method, 0, X, y, np.arange(400) % 8 == 0)
 
 
 def trial(name: str, share: float, seed: int, n: int, method: str) -> dict[str, float]:
     """Return AUC over the forecasts behind the first tenth whose labels stay secret, and events a second."""
+    warm(method)
     X, y = stream(name, n, seed)
     shown = np.random.default_rng(seed).random(len(y)) < share
-    if method in OURS:
-        scores, seconds = run_ours(OURS[method](seed), X, y, shown)
-    else:
-        scores, seconds = run_river(rivers(seed)[method], X, y, shown)
+    scores, seconds = run(method, seed, X, y, shown)
     kept = ~shown
     kept[: len(y) // 10] = False
     return {"auc": roc_auc_score(y[kept], scores[kept]), "events_s": len(y) / seconds}
 
 
-def report(cells: dict[tuple, list[dict[str, dict]]], methods: list[str]) -> str:
-    """Return the table, and in how many cells the best of ours is best or within the interval of the best peer."""
-    lines = [f"{'set':>14} {'labels':>6} " + " ".join(f"{m:>20}" for m in methods)]
-    ties: dict[str, int] = {m: 0 for m in methods if m in OURS}
-    peers = [m for m in methods if m not in OURS]
-    for (name, share), trials in cells.items():
-        mean = {m: np.mean([t[m]["auc"] for t in trials]) for m in methods}
+Results = dict[tuple[str, float], list[dict[str, dict]]]
+
+
+def whole_trials(cells: Cells, options: argparse.Namespace) -> Results:
+    """Return by set and share of labels the trials of which every method is there."""
+    found: Results = {}
+    for name, share in product(options.sets, options.shares):
+        trials = [
+            {m: cells.find((name, share, seed, options.events, m)) for m in options.methods}
+            for seed in range(options.seeds)
+        ]
+        if whole := [trial for trial in trials if all(trial.values())]:
+            found[name, share] = whole
+    return found
+
+
+def summary(results: Results, ours: str, peers: list[str]) -> str:
+    """Return in how many cells one of ours is best or tied with the peer that is best there in hindsight."""
+    ahead = behind = level = 0
+    for trials in results.values():
+        rival = max(peers, key=lambda m: np.mean([t[m]["auc"] for t in trials]))
+        d, half = interval([t[ours]["auc"] - t[rival]["auc"] for t in trials])
+        ahead, behind = ahead + (d > half), behind + (d < -half)
+        level += d >= 0.0
+    n = len(results)
+    return (
+        f"{ours}, beside the best peer of each cell in hindsight: mean AUC not below it in {level} of {n}; paired 95 % "
+        f"interval above it in {ahead}, below it in {behind}; best or tied in {n - behind} ({(n - behind) / n:.0%})"
+    )
+
+
+def report(results: Results, methods: list[str], n_events: int) -> str:
+    """Return the table of AUC and speed, and how ours stand beside the best peer."""
+    lines = [
+        f"prequential AUC +- 95 % interval over seeds, then events a second; first {n_events} events of each stream",
+        f"{'set':>14} {'labels':>6} {'seeds':>5} " + " ".join(f"{m:>20}" for m in methods),
+    ]
+    for (name, share), trials in results.items():
         texts = []
         for m in methods:
-            _, half = interval([t[m]["auc"] for t in trials])
-            texts.append(f"{mean[m]:.3f}+-{half:.3f} {np.mean([t[m]['events_s'] for t in trials]):6.0f}/s")
-        lines.append(f"{name:>14} {share:>6.0%} " + " ".join(f"{t:>20}" for t in texts))
-        if peers:
-            rival = max(peers, key=mean.get)
-            for m in ties:
-                d, half = interval([t[m]["auc"] - t[rival]["auc"] for t in trials])
-                ties[m] += d >= 0 or abs(d) <= half
-    if peers:
-        lines += [
-            f"{m}: best, or tied with the best peer within the 95 % interval, in {k} of {len(cells)} cells"
-            for m, k in ties.items()
-        ]
+            mean, half = interval([t[m]["auc"] for t in trials])
+            texts.append(f"{mean:.3f}+-{half:.3f} {np.mean([t[m]['events_s'] for t in trials]):6.0f}/s")
+        lines.append(f"{name:>14} {share:>6.0%} {len(trials):>5} " + " ".join(f"{t:>20}" for t in texts))
+    if peers := [m for m in methods if m not in OURS]:
+        lines += [summary(results, m, peers) for m in methods if m in OURS]
     return "\n".join(lines)
 
 
-def main() -> None:
+def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--events", type=int, default=6000)
@@ -149,28 +189,24 @@ def main() -> None:
     parser.add_argument("--shares", nargs="+", type=float, default=[0.01, 0.03, 0.1])
     parser.add_argument("--methods", nargs="+", default=[*OURS, *PEERS])
     parser.add_argument("--again", nargs="+", default=[])
+    parser.add_argument("--report", action="store_true")
     options = parser.parse_args()
     if options.quick:
-        options.events, options.seeds, options.shares = 2500, 2, [0.03]
+        options.events, options.seeds, options.shares = 1500, 2, [0.03]
         options.sets = options.sets[:3]
+    return options
+
+
+def main() -> None:
+    options = parsed()
     cells = Cells("muffled_stream")
     cells.forget(lambda key: key[-1] in options.again)
-    found: dict[tuple, list[dict[str, dict]]] = {}
-    for name in options.sets:
-        for share in options.shares:
-            found[name, share] = trials = []
-            for seed in range(options.seeds):
-                trials.append({})
-                for method in options.methods:
-                    key = (name, share, seed, options.events, method)
-                    trials[-1][method] = cells.get(key, partial(trial, name, share, seed, options.events, method))
-            print(
-                name,
-                share,
-                {m: round(float(np.mean([t[m]["auc"] for t in trials])), 3) for m in options.methods},
-                flush=True,
-            )
-    text = report(found, options.methods)
+    for seed, name, share in product(range(0 if options.report else options.seeds), options.sets, options.shares):
+        for method in options.methods:
+            key = (name, share, seed, options.events, method)
+            cells.get(key, partial(trial, name, share, seed, options.events, method))
+        print(f"{name} {share:.0%}, seed {seed}", flush=True)
+    text = report(whole_trials(cells, options), options.methods, options.events)
     print(text)
     (OUT / "muffled_stream.txt").write_text(text + "\n")
 

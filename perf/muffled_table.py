@@ -6,14 +6,15 @@
 Finished cells (set, labels, trial, method) are kept in perf/out/ and not done again: an interrupted run goes on where
 it was, parts can be made one after the other (--sets, --labels, --methods, --trials), and --again forgets the cells of
 methods that have changed. --report makes the table and the picture of what there is. Sets with published splits are
-measured on those.
+measured on those, with at most as many trials as there are splits. HedgeMower1, the Marvins, mean and stacking share
+one fitted pool a trial.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
 import warnings
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -22,6 +23,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from muffled_cells import OUT, Cells
 from muffled_data import interval, load, splits, trial
+from scipy.stats import ttest_1samp
 from sklearn.ensemble import AdaBoostClassifier, GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -29,6 +31,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from streamlearn import HedgeMower, HedgeMower1, Marvin, MarvinC, MarvinD
+from streamlearn.learners.muffled.rectified import Pool
+from streamlearn.learners.muffled.sample import Sample
 
 SETS = (
     "a1a",
@@ -71,10 +75,61 @@ def rows_of(name: str, n_labels: int, seed: int):
     return trial(name, n_labels, seed)
 
 
+def mixed_rows(name: str, n_labels: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return labelled rows before unlabelled ones, and labels, NaN where there is none."""
+    L, y, U, _, _ = rows_of(name, n_labels, seed)
+    return np.vstack([L, U]), np.concatenate([y, np.full(len(U), np.nan)])
+
+
+@cache
+def fitted(name: str, n_labels: int, seed: int) -> tuple[HedgeMower1, Pool]:
+    """Return the default HedgeMower1 of one trial with its pool, the last ones kept."""
+    pools = []
+
+    class Kept(HedgeMower1):
+        def _pool(self, sample: Sample) -> Pool:
+            pools.append(super()._pool(sample))
+            return pools[-1]
+
+    return Kept(seed=seed).fit(*mixed_rows(name, n_labels, seed)), pools[-1]
+
+
+def rectified(cls: type, name: str, n_labels: int, seed: int) -> HedgeMower1 | Marvin:
+    """Return one of ours in its default form, fitted.
+
+    The pool of HedgeMower1 and of all Marvins is the same, bit for bit, where the seed is: it is fitted once a trial.
+    """
+    model, pool = fitted(name, n_labels, seed)
+    if cls is HedgeMower1:
+        return model
+
+    class Given(cls):
+        def _pool(self, sample: Sample) -> Pool:
+            # Marvin-C scales the weights in place.
+            return replace(pool, weights=pool.weights.copy())
+
+    made = cls(seed=seed) if cls is HedgeMower else Given(seed=seed)
+    return made.fit(*mixed_rows(name, n_labels, seed))
+
+
+def scores_of(name: str, n_labels: int, seed: int, method: str, rounds: int) -> np.ndarray:
+    """Return the scores of the test rows by one of our methods or by a simple use of the same members."""
+    _, y, _, test, _ = rows_of(name, n_labels, seed)
+    if method in ("mean", "stacking"):
+        model, pool = fitted(name, n_labels, seed)
+        votes = model.votes_many(test)
+        return votes.mean(axis=1) if method == "mean" else votes @ LogisticRegression(C=1.0).fit(pool.H, y).coef_[0]
+    short, _, form = method.partition(" ")
+    cls = next(cls for cls in OURS if cls.__name__ == short)
+    if not form:
+        return rectified(cls, name, n_labels, seed).score_many(test)
+    options = {"n_rounds": rounds} if issubclass(cls, Marvin) else {}
+    return cls(estimator="paper", seed=seed, **options).fit(*mixed_rows(name, n_labels, seed)).score_many(test)
+
+
 def run_cell(name: str, n_labels: int, seed: int, method: str, rounds: int) -> dict[str, float]:
-    """Return AUC by score, AUC by hard label and seconds of one method on one trial."""
-    L, y, U, test, y_test = rows_of(name, n_labels, seed)
-    start = time.perf_counter()
+    """Return AUC by score and AUC by hard label of one method on one trial."""
+    L, y, _, test, y_test = rows_of(name, n_labels, seed)
     if method in baselines(seed):
         model = baselines(seed)[method]
         with warnings.catch_warnings():
@@ -82,25 +137,9 @@ def run_cell(name: str, n_labels: int, seed: int, method: str, rounds: int) -> d
             model.fit(L, y)
         score, hard = model.predict_proba(test)[:, 1], model.predict(test)
     else:
-        X = np.vstack([L, U])
-        labels = np.concatenate([y, np.full(len(U), np.nan)])
-        if method in ("mean", "stacking"):
-            model = HedgeMower1(seed=seed).fit(X, labels)
-            F = model.votes_many(test)
-            score = F.mean(axis=1)
-            if method == "stacking":
-                # The refit's own sample: the same members with the same held-out votes.
-                H = model._pool(model._sample()).H
-                score = F @ LogisticRegression(C=1.0).fit(H, y).coef_[0]
-        else:
-            short, _, form = method.partition(" ")
-            cls = next(cls for cls in OURS if cls.__name__ == short)
-            options = {"n_rounds": rounds} if issubclass(cls, Marvin) and form else {}
-            model = cls(estimator="paper" if form else "rectified", seed=seed, **options).fit(X, labels)
-            score = model.score_many(test)
+        score = scores_of(name, n_labels, seed, method, rounds)
         hard = np.sign(score)
-    seconds = time.perf_counter() - start
-    return {"auc": roc_auc_score(y_test, score), "hard": roc_auc_score(y_test, hard), "s": seconds}
+    return {"auc": roc_auc_score(y_test, score), "hard": roc_auc_score(y_test, hard)}
 
 
 def wanted(sets, labels, quick: bool) -> list[tuple[str, int]]:
@@ -124,38 +163,58 @@ def whole_trials(cells: Cells, name: str, n: int, methods: list[str]) -> list[di
     return trials
 
 
-def significance(cells: dict, method: str, against: str) -> str:
-    wins = losses = 0
-    means = []
-    for trials in cells.values():
-        mean, half = interval([t[method]["auc"] - t[against]["auc"] for t in trials])
-        means.append(mean)
-        wins += mean > half
-        losses += mean < -half
-    return f"{np.mean(means):+.4f} ({wins}/{losses} of {len(cells)})"
+def paired(trials: list[dict], method: str, against: str) -> np.ndarray:
+    """Return the differences of AUC, trial by trial."""
+    return np.array([t[method]["auc"] - t[against]["auc"] for t in trials])
+
+
+def significance(results: dict, method: str, against: str) -> str:
+    """Return mean difference, and on how many sets its 95 % interval is above 0 and below 0."""
+    every = [interval(paired(trials, method, against)) for trials in results.values()]
+    wins, losses = sum(d > half for d, half in every), sum(d < -half for d, half in every)
+    return f"{np.mean([d for d, _ in every]):+.4f} ({wins}/{losses} of {len(every)})"
+
+
+def difference(trials: list[dict], method: str) -> str:
+    """Return difference from the forest with its 95 % interval and the p of the paired t test."""
+    d = paired(trials, method, REFERENCE)
+    mean, half = interval(d)
+    if not d.any():
+        return "the same"
+    p = ttest_1samp(d, 0.0).pvalue if len(d) > 1 else float("nan")
+    return f"{mean:+.4f}+-{half:.4f} p={p:.0e}{'*' if abs(mean) > half else ' '}"
+
+
+def grid(results: dict, methods: list[str], cell) -> list[str]:
+    """Return a line a set and number of labels, a column a method."""
+    lines = [f"{'set':>12} {'labels':>6} {'trials':>6} " + " ".join(f"{m:>22}" for m in methods)]
+    for (name, n), trials in results.items():
+        lines.append(f"{name:>12} {n:>6} {len(trials):>6} " + " ".join(f"{cell(trials, m):>22}" for m in methods))
+    return lines
+
+
+def auc_cell(trials: list[dict], method: str) -> str:
+    mean, half = interval([t[method]["auc"] for t in trials])
+    return f"{mean:.3f}+-{half:.3f} ({np.mean([t[method]['hard'] for t in trials]):.3f})"
 
 
 def report(results: dict, methods: list[str]) -> str:
-    lines = ["AUC by score; in parentheses the AUC that hard labels would give", ""]
-    lines.append(f"{'set':>12} {'labels':>6} " + " ".join(f"{m:>20}" for m in methods))
-    for (name, n), trials in results.items():
-        cells = []
-        for m in methods:
-            mean, half = interval([t[m]["auc"] for t in trials])
-            cells.append(f"{mean:.3f}+-{half:.3f} ({np.mean([t[m]['hard'] for t in trials]):.3f})")
-        lines.append(f"{name:>12} {n:>6} " + " ".join(f"{c:>20}" for c in cells))
-    lines += ["", "mean difference (significant wins / losses)"]
+    """Return AUC, paired differences from the forest, and a summary."""
+    lines = ["AUC by score +- 95 % interval over trials; in parentheses the AUC that hard labels would give"]
+    lines += grid(results, methods, auc_cell)
+    others = [m for m in methods if m != REFERENCE]
+    if REFERENCE in methods:
+        lines += [
+            "",
+            f"AUC minus that of {REFERENCE}, paired by trial: 95 % interval, p of the paired t test, * p < .05",
+        ]
+        lines += grid(results, others, difference)
+    lines += ["", "mean difference over sets (sets with a 95 % interval above 0 / below 0)"]
     for n in sorted({n for _, n in results}):
         cells = {key: trials for key, trials in results.items() if key[1] == n}
-        for m in methods:
-            if m != REFERENCE:
-                lines.append(f"{n:>6} labels  {m:>22} - RF {significance(cells, m, REFERENCE)}")
-        for against in ("stacking", "mean"):
-            if not {against, "HedgeMower1"} <= set(methods):
-                continue
-            lines.append(
-                f"{n:>6} labels  {'HedgeMower1':>22} - {against} {significance(cells, 'HedgeMower1', against)}"
-            )
+        pairs = [(m, REFERENCE) for m in others if REFERENCE in methods]
+        pairs += [("HedgeMower1", m) for m in ("stacking", "mean") if {m, "HedgeMower1"} <= set(methods)]
+        lines += [f"{n:>6} labels  {m:>22} - {against:<8} {significance(cells, m, against)}" for m, against in pairs]
     return "\n".join(lines)
 
 
@@ -193,10 +252,12 @@ def main() -> None:
     cells = Cells("muffled_table_quick" if options.quick else "muffled_table")
     cells.forget(lambda key: key[-1] in options.again)
     for name, n in wanted(sets, options.labels, options.quick):
-        for seed in range(0 if options.report else n_trials):
+        own = splits(name).get(n)
+        for seed in range(0 if options.report else min(n_trials, len(own or range(n_trials)))):
             for method in methods:
                 cells.get((name, n, seed, method), lambda m=method, s=seed: run_cell(name, n, s, m, rounds))  # noqa: B023 - called at once
             rows_of.cache_clear()
+            fitted.cache_clear()
         found = whole_trials(cells, name, n, methods)
         line = " ".join(f"{m}={np.mean([t[m]['auc'] for t in found]):.3f}" for m in methods) if found else "nothing"
         print(f"{name} {n} ({len(found)} trials) {line}", flush=True)

@@ -1,33 +1,36 @@
 """What unlabelled events add: members learned on them, beside the same members learned on the labelled rows alone.
 
-    python perf/muffled_unlabelled.py [--quick] [--trials N] [--sets NAME ...] [--curve]
+    python perf/muffled_unlabelled.py [--quick] [--trials N] [--sets NAME ...] [--labels N ...] [--report] [--curve]
 
 Three columns, AUC on fresh rows: the base pool; the pool with the four members learned on U; the control, where the
-same four members are learned on L in place of U. `--curve` draws AUC against |U|.
+same four members are learned on L in place of U. All three with the settings of the default HedgeMower1, but |U| = 3000
+in place of its 2000. Finished cells are kept in perf/out/ and not done again; --report makes the table of what there
+is. `--curve` draws AUC against |U|.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import time
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
+from itertools import product
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+from muffled_cells import OUT, Cells
 from muffled_data import interval, trial
 from sklearn.metrics import roc_auc_score
 
+from streamlearn import HedgeMower1
 from streamlearn.learners.muffled.combine import muffle
+from streamlearn.learners.muffled.layers import Extra
 from streamlearn.learners.muffled.members import MEMBERS
-from streamlearn.learners.muffled.rectified import ON_UNLABELLED, fit_pool
+from streamlearn.learners.muffled.rectified import Pool, anchor_of, fit_pool, with_labelled
 from streamlearn.learners.muffled.sample import Sample, derived_seed
 from streamlearn.learners.muffled.unlabelled import NAMES, fit_embedded
 
 mpl.use("Agg")
-OUT = Path(__file__).parent / "out"
 SETS = (
     "ssl_text",
     "splice_letters",
@@ -45,33 +48,46 @@ LABELS = (20, 60, 200)
 SIZES = (100, 300, 1000, 3000)
 
 
+DEFAULT = HedgeMower1()
+
+
+def weights_of(pool: Pool, y: np.ndarray, extras: list[Extra]) -> np.ndarray:
+    """Return the weights of the pool's votes and those of further members, as the learner's first refit finds them."""
+    H = np.hstack([pool.H, *(extra.held_out for extra in extras)])
+    F = np.hstack([pool.F, *(extra.on_unlabelled for extra in extras)])
+    anchor = anchor_of(pool.H.shape[1], extras, conservative=False)
+    return muffle(H, y, with_labelled(F, H), tau=DEFAULT.tau, potential=DEFAULT.potential, anchor=anchor).weights
+
+
 def run_trial(name: str, n_labels: int, seed: int, n_unlabelled: int = 3000) -> dict[str, float]:
+    """Return the AUC of the three columns and of each member learned on U."""
     L, y, U, test, y_test = trial(name, n_labels, seed, n_unlabelled=n_unlabelled)
     sample = Sample(np.ascontiguousarray(L), y, np.ascontiguousarray(U), derived_seed(seed, 1))
     test = np.ascontiguousarray(test)
-    base = fit_pool(sample, list(MEMBERS.values()), 100, 30.0, "square")
-    votes = base.model(sample).score(test, np.empty(len(test)))
-    found = {"base": roc_auc_score(y_test, votes @ base.weights)}
-    p = base.H.shape[1]
-    anchor = np.concatenate([np.full(p, (1 - ON_UNLABELLED) / p), np.full(len(NAMES), ON_UNLABELLED / len(NAMES))])
+    pool = fit_pool(sample, list(MEMBERS.values()), DEFAULT.n_trees, DEFAULT.tau, DEFAULT.potential)
+    votes = pool.model(sample).score(test, np.empty(len(test)))
+    found = {"base": roc_auc_score(y_test, votes @ pool.weights)}
     for column, learned_on in (("U", sample), ("L", replace(sample, unlabelled=sample.labelled))):
         fitted = fit_embedded(learned_on)
         if fitted is None:
             found[column] = found["base"]
             continue
-        extra, held_out = fitted
-        H, F = np.hstack([base.H, held_out]), np.hstack([base.F, extra.votes(sample.unlabelled)])
-        weights = muffle(H, y, F, anchor=anchor).weights
-        found[column] = roc_auc_score(y_test, np.hstack([votes, extra.votes(test)]) @ weights)
+        layer, held_out = fitted
+        weights = weights_of(pool, y, [Extra(layer, held_out, layer.votes(sample.unlabelled))])
+        own = layer.votes(test)
+        found[column] = roc_auc_score(y_test, np.hstack([votes, own]) @ weights)
         if column == "U":
-            for k, member in enumerate(NAMES):
-                found[member] = roc_auc_score(y_test, extra.votes(test)[:, k])
+            found |= {member: roc_auc_score(y_test, own[:, k]) for k, member in enumerate(NAMES)}
     return found
 
 
 def table(results: dict) -> str:
     members = " ".join(f"{m:>12}" for m in NAMES)
-    lines = [f"{'set':>14} {'labels':>6} {'base':>7} {'with U':>7} {'U - base':>17} {'U - control':>17} {members}"]
+    lines = [
+        "AUC; paired differences +- 95 % interval, * where it does not hold 0; at the right each member on U by itself",
+        f"{'set':>14} {'labels':>6} {'trials':>6} {'base':>7} {'with U':>7} {'U - base':>17} {'U - control':>17} "
+        + members,
+    ]
     for (name, n), trials in results.items():
         mean = {k: np.mean([t[k] for t in trials]) for k in trials[0]}
         cells = []
@@ -79,12 +95,17 @@ def table(results: dict) -> str:
             d, half = interval([t["U"] - t[against] for t in trials])
             cells.append(f"{d:+.4f}+-{half:.4f}{'*' if abs(d) > half else ' '}")
         own = " ".join(f"{mean.get(m, float('nan')):12.3f}" for m in NAMES)
-        lines.append(f"{name:>14} {n:>6} {mean['base']:7.3f} {mean['U']:7.3f} {cells[0]:>17} {cells[1]:>17} {own}")
+        numbers = f"{len(trials):>6} {mean['base']:7.3f} {mean['U']:7.3f}"
+        lines.append(f"{name:>14} {n:>6} {numbers} {cells[0]:>17} {cells[1]:>17} {own}")
     for n in sorted({n for _, n in results}):
         for against in ("base", "L"):
             every = [interval([t["U"] - t[against] for t in tr]) for (_, k), tr in results.items() if k == n]
             wins, losses = sum(d > h for d, h in every), sum(d < -h for d, h in every)
-            lines.append(f"{n} labels: U - {against}: {np.mean([d for d, _ in every]):+.4f} ({wins}/{losses})")
+            column = "base" if against == "base" else "control"
+            lines.append(
+                f"{n} labels: U - {column}: {np.mean([d for d, _ in every]):+.4f} "
+                f"({wins} significant wins, {losses} losses of {len(every)})"
+            )
     return "\n".join(lines)
 
 
@@ -104,32 +125,35 @@ def curve(sets, n_trials: int) -> None:
     figure.savefig(OUT / "muffled_unlabelled_curve.png", dpi=120)
 
 
-def main() -> None:
+def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--trials", type=int)
     parser.add_argument("--sets", nargs="+")
-    parser.add_argument("--labels", nargs="+", type=int)
+    parser.add_argument("--labels", nargs="+", type=int, default=list(LABELS))
+    parser.add_argument("--report", action="store_true")
     parser.add_argument("--curve", action="store_true")
-    options = parser.parse_args()
-    OUT.mkdir(exist_ok=True)
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parsed()
     sets = options.sets or (("splice_letters", "letter") if options.quick else SETS)
     n_trials = options.trials or (4 if options.quick else 8)
     if options.curve:
         curve(sets, n_trials)
         return
-    results: dict = {}
-    for name in sets:
-        for n in options.labels or LABELS:
-            start = time.perf_counter()
-            results[name, n] = [run_trial(name, n, seed) for seed in range(n_trials)]
-            mean = {k: round(float(np.mean([t[k] for t in results[name, n]])), 4) for k in results[name, n][0]}
-            print(name, n, f"({time.perf_counter() - start:.0f} s)", mean, flush=True)
-    text = table(results)
+    cells = Cells("muffled_unlabelled")
+    for seed, name, n in product(range(0 if options.report else n_trials), sets, options.labels):
+        cells.get((name, n, seed), partial(run_trial, name, n, seed))
+        print(f"{name} {n}, trial {seed}", flush=True)
+    found = {
+        (name, n): [t for seed in range(n_trials) if (t := cells.find((name, n, seed)))]
+        for name, n in product(sets, options.labels)
+    }
+    text = table({key: trials for key, trials in found.items() if trials})
     print(text)
     (OUT / "muffled_unlabelled.txt").write_text(text + "\n")
-    plain = [{"set": s, "labels": n, "trials": t} for (s, n), t in results.items()]
-    (OUT / "muffled_unlabelled.json").write_text(json.dumps(plain))
 
 
 if __name__ == "__main__":
