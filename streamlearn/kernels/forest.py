@@ -1,9 +1,7 @@
 """Flattened trees and linear members: their votes on rows, without the library that fitted them.
 
-A tree is a block of ``int32[n_nodes, 4]``: (feature, key, left, leaf). The right child stands behind the left one, so a
-step is ``left + (row key > key)``; a leaf is its own left child with the greatest key, so that a descent may overshoot
-without harm. Keys are float32 numbers as integers of the same order: scikit-learn compares float32 values with float64
-thresholds, and ``x <= threshold`` holds exactly where it holds for the greatest float32 not above the threshold.
+Eight rows go down a tree together, always as far as its deepest leaf is: leaves lead to themselves, so nothing is asked
+on the way and no branch is guessed wrong. A single row goes down eight trees together likewise.
 """
 
 from __future__ import annotations
@@ -27,8 +25,11 @@ CENTRE, SPREAD, MEAN_OF, SD_OF = 0, 1, 2, 3
 """Rows of `affine`: keys are those of (x - centre) / spread; linear members see ((x - c) / s - mean) / sd."""
 
 _LARGEST = 3e38  # below the greatest float32, so that a clipped value is finite there
-_NO_KEY = 2147483647
-_LANES = 8
+LANES = 8
+"""Rows that go down a tree together."""
+_BLOCKS = 16  # of eight rows: their keys and one tree fit into the nearest cache
+N_SCRATCH = _BLOCKS * LANES
+"""Leaves of one tree written at a time."""
 LINEAR_CLIP = 8.0
 """Standardised values of linear members end here: one gross value cannot outvote all others."""
 
@@ -65,115 +66,108 @@ def order_keys(bits: Keys) -> None:
 
 
 @kernel
-def flatten_tree(
-    left: IntArray,
-    right: IntArray,
-    feature: IntArray,
-    threshold_keys: Keys,
-    node_base: int,
-    leaf_base: int,
-    nodes: Keys,
-    places: IntArray,
-) -> int:
-    """Lay one tree out breadth first with siblings side by side; return its number of leaves.
+def lay_out(keys: Keys, lanes: Keys) -> None:
+    """Write the keys of rows in lanes of eight, feature by feature.
 
     Parameters
     ----------
-    left, right, feature : int64[n_nodes]
-        As scikit-learn has them; left < 0 marks a leaf.
-    threshold_keys : int32[n_nodes]
-    node_base, leaf_base : int
-        Index of the root in the whole table, and of the first leaf among all leaves of the member.
-    nodes : int32[n_nodes, 4]
-        Written.
-    places : int64[n_nodes]
-        For each place of the new table the old node; written.
+    keys : int32[n_rows, n_features]
+    lanes : int32[n_blocks, 8 n_features]
+        The key of row 8 b + l and feature j goes to [b, 8 j + l]; written where there are rows.
     """
-    places[0] = 0
-    stop, leaves = 1, 0
-    for at in range(len(left)):
-        old = places[at]
-        if left[old] < 0:
-            nodes[at, 0] = 0
-            nodes[at, 1] = _NO_KEY
-            nodes[at, 2] = node_base + at
-            nodes[at, 3] = leaf_base + leaves
-            leaves += 1
-        else:
-            nodes[at, 0] = feature[old]
-            nodes[at, 1] = threshold_keys[old]
-            nodes[at, 2] = node_base + stop
-            nodes[at, 3] = -1
-            places[stop] = left[old]
-            places[stop + 1] = right[old]
-            stop += 2
-    return leaves
+    for i in range(keys.shape[0]):
+        block, lane = i // LANES, i % LANES
+        for j in range(keys.shape[1]):
+            lanes[block, LANES * j + lane] = keys[i, j]
 
 
 @kernel
-def threshold_keys(thresholds: FloatArray, rounded: NDArray[np.float32], keys: Keys) -> None:
-    """Write for each threshold the key of the greatest float32 not above it.
-
-    Parameters
-    ----------
-    thresholds : float64[n]
-    rounded : float32[n]
-        The same, rounded to nearest, without negative zero.
-    keys : int32[n]
-        Bits of `rounded`; changed to keys.
-    """
-    for i in range(len(keys)):
-        keys[i] ^= (keys[i] >> 31) & 0x7FFFFFFF
-        if np.float64(rounded[i]) > thresholds[i]:
-            keys[i] -= 1
-
-
-@kernel
-def _next(nodes: Keys, i: int, row: Keys) -> int:
+def _step(steps: Keys, at: np.uint64, x: Keys, lane: int) -> np.uint64:
     # Unsigned: a signed index costs a test for negative ones at every load.
-    at = np.uint64(i)
-    return int(nodes[at, 2]) + (1 if row[np.uint64(nodes[at, 0])] > nodes[at, 1] else 0)
+    right = x[np.uint64(steps[at]) + np.uint64(lane)] > steps[at + np.uint64(1)]
+    return np.uint64(steps[at + np.uint64(2)]) + (np.uint64(4) if right else np.uint64(0))
 
 
 @kernel
-def _leaves_of_row(nodes: Keys, roots: Keys, first: int, stop: int, row: Keys, leaves: IntArray) -> None:
-    """Write the leaf of one row in each of the trees; eight descents at a time hide the latency of their loads."""
-    t = first
-    while t + _LANES <= stop:
-        a, b, c, d = roots[t], roots[t + 1], roots[t + 2], roots[t + 3]
-        e, f, g, h = roots[t + 4], roots[t + 5], roots[t + 6], roots[t + 7]
-        moved = 1
-        while moved:
-            a1, b1, c1, d1 = _next(nodes, a, row), _next(nodes, b, row), _next(nodes, c, row), _next(nodes, d, row)
-            e1, f1, g1, h1 = _next(nodes, e, row), _next(nodes, f, row), _next(nodes, g, row), _next(nodes, h, row)
-            moved = (a1 ^ a) | (b1 ^ b) | (c1 ^ c) | (d1 ^ d) | (e1 ^ e) | (f1 ^ f) | (g1 ^ g) | (h1 ^ h)
-            a, b, c, d, e, f, g, h = a1, b1, c1, d1, e1, f1, g1, h1
-        k = t - first
-        leaves[k], leaves[k + 1], leaves[k + 2], leaves[k + 3] = nodes[a, 3], nodes[b, 3], nodes[c, 3], nodes[d, 3]
-        leaves[k + 4], leaves[k + 5], leaves[k + 6], leaves[k + 7] = nodes[e, 3], nodes[f, 3], nodes[g, 3], nodes[h, 3]
-        t += _LANES
+def _leaves_of_blocks(steps: Keys, starts: Keys, t: int, lanes: Keys, first: int, stop: int, leaves: IntArray) -> None:
+    """Write the leaves of the rows of some blocks in one tree; eight descents hide the latency of their loads."""
+    root, depth, k, at = _root(starts, t), starts[t, 1], np.uint64(3), np.uint64(0)
+    for block in range(first, stop):
+        x = lanes[block]
+        a = b = c = d = e = f = g = h = root
+        for _ in range(depth):
+            a, b, c, d = _step(steps, a, x, 0), _step(steps, b, x, 1), _step(steps, c, x, 2), _step(steps, d, x, 3)
+            e, f, g, h = _step(steps, e, x, 4), _step(steps, f, x, 5), _step(steps, g, x, 6), _step(steps, h, x, 7)
+        for place in (a, b, c, d, e, f, g, h):
+            leaves[at] = steps[place + k]
+            at += np.uint64(1)
+
+
+@kernel
+def _root(starts: Keys, t: int) -> np.uint64:
+    return np.uint64(starts[t, 0])
+
+
+@kernel
+def _leaves_of_row(steps: Keys, starts: Keys, first: int, stop: int, x: Keys, leaves: IntArray) -> None:
+    """Write the leaves of the row in lane 0, in each of the trees.
+
+    Sixteen at a time: unlike those of a block of rows, the nodes of all trees do not stay in the nearest cache.
+    """
+    t, i, z = first, 0, np.uint64(3)
+    while t + 16 <= stop:
+        a, b, c, d = _root(starts, t), _root(starts, t + 1), _root(starts, t + 2), _root(starts, t + 3)
+        e, f, g, h = _root(starts, t + 4), _root(starts, t + 5), _root(starts, t + 6), _root(starts, t + 7)
+        k, m, n, p = _root(starts, t + 8), _root(starts, t + 9), _root(starts, t + 10), _root(starts, t + 11)
+        q, r, s, v = _root(starts, t + 12), _root(starts, t + 13), _root(starts, t + 14), _root(starts, t + 15)
+        for _ in range(starts[t : t + 16, 1].max()):
+            a, b, c, d = _step(steps, a, x, 0), _step(steps, b, x, 0), _step(steps, c, x, 0), _step(steps, d, x, 0)
+            e, f, g, h = _step(steps, e, x, 0), _step(steps, f, x, 0), _step(steps, g, x, 0), _step(steps, h, x, 0)
+            k, m, n, p = _step(steps, k, x, 0), _step(steps, m, x, 0), _step(steps, n, x, 0), _step(steps, p, x, 0)
+            q, r, s, v = _step(steps, q, x, 0), _step(steps, r, x, 0), _step(steps, s, x, 0), _step(steps, v, x, 0)
+        for at in (a, b, c, d, e, f, g, h, k, m, n, p, q, r, s, v):
+            leaves[i] = steps[at + z]
+            i += 1
+        t += 16
     while t < stop:
-        i = roots[t]
-        while nodes[i, 3] < 0:
-            i = _next(nodes, i, row)
-        leaves[t - first] = nodes[i, 3]
+        a = _root(starts, t)
+        for _ in range(starts[t, 1]):
+            a = _step(steps, a, x, 0)
+        leaves[i] = steps[a + z]
+        i += 1
         t += 1
 
 
 @kernel
-def forest_leaves(nodes: Keys, roots: Keys, keys: Keys, leaves: IntArray) -> None:
+def forest_leaves(steps: Keys, starts: Keys, lanes: Keys, scratch: IntArray, leaves: IntArray) -> None:
     """Write the leaf of every row in every tree.
 
     Parameters
     ----------
-    nodes : int32[n_nodes, 4]
-    roots : int32[n_trees]
-    keys : int32[n_rows, n_features]
+    steps, starts : int32[4 n_nodes], int32[n_trees, 2]
+        As `streamlearn.kernels.nodes.descents` writes them.
+    lanes : int32[n_blocks, 8 n_features]
+    scratch : int64[128]
     leaves : int64[n_rows, n_trees]
         Index among the member's leaves; written.
     """
-    for i in range(keys.shape[0]):
-        _leaves_of_row(nodes, roots, 0, len(roots), keys[i], leaves[i])
+    for first in range(0, lanes.shape[0], _BLOCKS):
+        stop = min(first + _BLOCKS, lanes.shape[0])
+        rows = leaves[LANES * first : LANES * stop]
+        for t in range(starts.shape[0]):
+            _leaves_of_blocks(steps, starts, t, lanes, first, stop, scratch)
+            for i in range(rows.shape[0]):
+                rows[i, t] = scratch[i]
+
+
+@kernel
+def _add_values(values: FloatArray, leaves: IntArray, out: FloatArray) -> None:
+    """Add to each row the values of its leaf."""
+    k = np.uint64(out.shape[1])
+    for i in range(out.shape[0]):
+        at = np.uint64(leaves[i]) * k
+        for c in range(out.shape[1]):
+            out[i, c] += values[at + np.uint64(c)]
 
 
 @kernel
@@ -189,12 +183,12 @@ def _linked(total: float, n_trees: int, link: int) -> float:
 
 @kernel
 def tree_votes(
-    nodes: Keys,
-    roots: Keys,
+    steps: Keys,
+    starts: Keys,
     values: FloatArray,
     groups: IntArray,
     offsets: FloatArray,
-    keys: Keys,
+    lanes: Keys,
     leaves: IntArray,
     out: FloatArray,
 ) -> None:
@@ -202,29 +196,38 @@ def tree_votes(
 
     Parameters
     ----------
-    nodes : int32[n_nodes, 4]
-    roots : int32[n_trees]
+    steps, starts : int32[4 n_nodes], int32[n_trees, 2]
+        As `streamlearn.kernels.nodes.descents` writes them.
     values : float64[n_values]
     groups : int64[n_groups, 6]
     offsets : float64[n_groups]
-        Where the sums over the trees start.
-    keys : int32[n_rows, n_features]
-    leaves : int64[n_trees]
+        Where the sums over the trees start: so they round as those of scikit-learn's boosting do.
+    lanes : int32[n_blocks, 8 n_features]
+        Keys of the rows, as `lay_out` writes them.
+    leaves : int64[max(128, n_trees)]
         Scratch.
     out : float64[n_rows, n_columns]
         The groups' columns are written.
     """
-    for i in range(keys.shape[0]):
+    for block in range(0, lanes.shape[0], _BLOCKS):
+        end = min(block + _BLOCKS, lanes.shape[0])
+        rows = out[LANES * block : LANES * end]
         for g in range(groups.shape[0]):
-            first, stop, k = groups[g, FIRST_TREE], groups[g, STOP_TREE], groups[g, N_VALUES]
-            base, link, column = groups[g, BASE], groups[g, LINK], groups[g, COLUMN]
-            _leaves_of_row(nodes, roots, first, stop, keys[i], leaves)
-            for c in range(k):
-                # A sum that starts at the offset rounds as that of scikit-learn's boosting does.
-                total = offsets[g]
+            first, stop, k, column = groups[g, FIRST_TREE], groups[g, STOP_TREE], groups[g, N_VALUES], groups[g, COLUMN]
+            part, own = rows[:, column : column + k], values[groups[g, BASE] :]
+            part[:] = offsets[g]
+            if out.shape[0] == 1:
+                _leaves_of_row(steps, starts, first, stop, lanes[0], leaves)
                 for t in range(stop - first):
-                    total += values[base + leaves[t] * k + c]
-                out[i, column + c] = _linked(total, stop - first, link)
+                    for c in range(k):
+                        part[0, c] += own[np.uint64(leaves[t] * k + c)]
+            else:
+                for t in range(first, stop):
+                    _leaves_of_blocks(steps, starts, t, lanes, block, end, leaves)
+                    _add_values(own, leaves, part)
+            for i in range(part.shape[0]):
+                for c in range(k):
+                    part[i, c] = _linked(part[i, c], stop - first, groups[g, LINK])
 
 
 @kernel
@@ -263,14 +266,15 @@ def linear_votes(
 def scores(
     X: FloatArray,
     affine: FloatArray,
-    nodes: Keys,
-    roots: Keys,
+    steps: Keys,
+    starts: Keys,
     values: FloatArray,
     groups: IntArray,
     offsets: FloatArray,
     linear: FloatArray,
     weights: FloatArray,
     numbers: NDArray[np.float32],
+    lanes: Keys,
     leaves: IntArray,
     z: FloatArray,
     votes: FloatArray,
@@ -281,13 +285,15 @@ def scores(
     Parameters
     ----------
     X : float64[n_rows, n_features]
-    affine, nodes, roots, values, groups, offsets, linear
+    affine, steps, starts, values, groups, offsets, linear
         As in `tree_votes` and `linear_votes`.
     weights : float64[n_columns]
         Columns of the trees first, then those of the linear members.
     numbers : float32[n_rows, n_features]
         Scratch.
-    leaves, z : int64[n_trees], float64[n_features]
+    lanes : int32[n_blocks, 8 n_features]
+        Scratch; blocks for all rows.
+    leaves, z : int64[max(128, n_trees)], float64[n_features]
         Scratch.
     votes : float64[n_rows, n_columns]
         Written.
@@ -297,76 +303,11 @@ def scores(
     row_keys(X, affine, numbers)
     keys = numbers.view(np.int32)
     order_keys(keys)
-    tree_votes(nodes, roots, values, groups, offsets, keys, leaves, votes)
+    lay_out(keys, lanes)
+    tree_votes(steps, starts, values, groups, offsets, lanes, leaves, votes)
     linear_votes(X, affine, linear, z, len(weights) - linear.shape[0], votes)
     for i in range(X.shape[0]):
         total = 0.0
         for c in range(len(weights)):
             total += weights[c] * votes[i, c]
         out[i] = total
-
-
-@kernel
-def deepest_with(nodes: Keys, roots: Keys, weights: FloatArray, least: FloatArray, found: IntArray) -> None:
-    """For each node find its deepest ancestor (itself included) that holds at least so many rows.
-
-    Parameters
-    ----------
-    nodes : int32[n_nodes, 4]
-        Children stand behind their parents.
-    roots : int32[n_trees]
-    weights : float64[n_nodes]
-        Rows in each node.
-    least : float64[n_scales]
-    found : int64[n_nodes, n_scales]
-        Written; the root where no node has enough.
-    """
-    for t in range(len(roots)):
-        for s in range(len(least)):
-            found[roots[t], s] = roots[t]
-    for i in range(nodes.shape[0]):
-        if nodes[i, 3] < 0:
-            for child in range(nodes[i, 2], nodes[i, 2] + 2):
-                for s in range(len(least)):
-                    found[child, s] = child if weights[child] >= least[s] else found[i, s]
-
-
-@kernel
-def path_sums(nodes: Keys, sums: FloatArray) -> None:
-    """Add to each node's number those of all its ancestors.
-
-    Parameters
-    ----------
-    nodes : int32[n_nodes, 4]
-        Children stand behind their parents.
-    sums : float64[n_nodes]
-        Changed.
-    """
-    for i in range(nodes.shape[0]):
-        if nodes[i, 3] < 0:
-            sums[nodes[i, 2]] += sums[i]
-            sums[nodes[i, 2] + 1] += sums[i]
-
-
-@kernel
-def awake_nodes(nodes: Keys, root: int, keys: Keys, passed: IntArray) -> int:
-    """Write the nodes of one tree that each row passes, row after row; return how many in all.
-
-    Parameters
-    ----------
-    nodes : int32[n_nodes, 4]
-    root : int
-    keys : int32[n_rows, n_features]
-    passed : int64[2, n_rows * (1 + greatest depth)]
-        Row and node of each pass; written.
-    """
-    n = 0
-    for i in range(keys.shape[0]):
-        at = root
-        passed[0, n], passed[1, n] = i, at
-        n += 1
-        while nodes[at, 3] < 0:
-            at = _next(nodes, at, keys[i])
-            passed[0, n], passed[1, n] = i, at
-            n += 1
-    return n

@@ -11,9 +11,19 @@ from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier, R
 from sklearn.tree import DecisionTreeRegressor
 
 from streamlearn.kernels import forest as kernels
+from streamlearn.kernels import nodes as walks
 from streamlearn.kernels.grow import mixed, rank_values
 from streamlearn.learners.muffled.sample import ordered
-from streamlearn.learners.muffled.trees import Ranked, Trees, flatten, grow_boosted, keys_of, merged
+from streamlearn.learners.muffled.trees import (
+    Ranked,
+    Trees,
+    descents,
+    empty_lanes,
+    flatten,
+    grow_boosted,
+    keys_of,
+    merged,
+)
 from tests.naive import muffled as naive
 
 # Interpreted, products of 64-bit seeds warn where compiled ones wrap around.
@@ -88,24 +98,42 @@ def test_one_row_gets_what_it_gets_among_many(n_trees):
     keys = keys_of_rows(X)
     many = found.votes(keys)
     assert many.tolist() == [found.votes(keys[i : i + 1])[0].tolist() for i in range(len(X))]
+    assert all(found.votes(keys[:n]).tolist() == many[:n].tolist() for n in (2, 7, 8, 9, 33))
+
+
+def test_descents_end_at_the_leaves_that_the_nodes_lead_to():
+    X, y = data(16)
+    grown, _ = Ranked.of(X).grow(2.0 * y - 1, 3, n_trees=9, share=0.0)
+    keys = keys_of_rows(X[:11])
+    expected = np.empty((11, 9), dtype=int)
+    for t, root in enumerate(grown.roots.tolist()):
+        for i in range(11):
+            at = root
+            while grown.nodes[at, 3] < 0:
+                feature, key, left, _ = grown.nodes[at].tolist()
+                at = left + int(keys[i, feature] > key)
+            expected[i, t] = grown.nodes[at, 3]
+    found = grown.trees(grown.means[:, None])
+    assert found.leaves(keys).tolist() == expected.tolist()
+    assert found.leaves(keys[:1]).tolist() == expected[:1].tolist()
 
 
 def scores_of(X, affine, part, linear, weights):
     groups = np.array([[0, len(part.roots), part.n_columns, 0, part.link, 0]])
     out, votes = np.empty(len(X)), np.empty((len(X), len(weights)))
-    scratch = np.empty(len(part.roots), dtype=np.int64), np.empty(X.shape[1])
+    scratch = np.empty(max(kernels.N_SCRATCH, len(part.roots)), dtype=np.int64), np.empty(X.shape[1])
     numbers = np.empty(X.shape, dtype=np.float32)
     kernels.scores(
         X,
         affine,
-        part.nodes,
-        part.roots,
+        *descents(part.nodes, part.roots),
         part.values.ravel(),
         groups,
         np.array([part.offset]),
         linear,
         weights,
         numbers,
+        empty_lanes(*X.shape),
         *scratch,
         votes,
         out,
@@ -276,13 +304,13 @@ def test_paths_scales_and_sums_follow_each_row_from_the_root():
     grown, _ = Ranked.of(X).grow(2.0 * y - 1, 3, n_trees=3, share=0.0)
     keys = keys_of_rows(X[:10])
     found = np.empty((len(grown.nodes), 2), dtype=np.int64)
-    kernels.deepest_with(grown.nodes, grown.roots, grown.weights, np.array([3.0, 10.0]), found)
+    walks.deepest_with(grown.nodes, grown.roots, grown.weights, np.array([3.0, 10.0]), found)
     own = np.random.default_rng(0).normal(size=len(grown.nodes))
     sums = own.copy()
-    kernels.path_sums(grown.nodes, sums)
+    walks.path_sums(grown.nodes, sums)
     for t, root in enumerate(grown.roots.tolist()):
         passed = np.full((2, 10 * 60), -1)
-        n = kernels.awake_nodes(grown.nodes, root, keys, passed)
+        n = walks.awake_nodes(grown.nodes, root, keys, passed)
         for i in range(10):
             path = [root]
             while grown.nodes[path[-1], 3] < 0:

@@ -12,10 +12,10 @@ from streamlearn import snapshot
 from streamlearn.contracts import Document, FloatArray, IntArray
 from streamlearn.errors import BadSnapshot
 from streamlearn.kernels import forest as kernels
-from streamlearn.learners.muffled.trees import Trees
+from streamlearn.kernels.nodes import NO_KEY
+from streamlearn.learners.muffled.trees import Trees, descents, empty_lanes
 
-_ROWS_AT_ONCE = 4096
-_NO_KEY = 2147483647
+_ROWS_AT_ONCE = 1024  # a multiple of the lanes
 
 
 class Voting(Protocol):
@@ -93,8 +93,12 @@ class Model:
         self.evidence = np.zeros(1 + len(weights)) if evidence is None else evidence
         self.names = tuple(names)
         self._parts = (nodes, roots, values, groups, offsets, linear, weights)
-        self._scratch = np.empty(len(roots), dtype=np.int64), np.empty(affine.shape[1])
-        self._one = np.empty((1, affine.shape[1]), dtype=np.float32), np.empty((1, len(weights)))
+        # What descents read is made anew from the nodes, and no part of the state.
+        self._read = (*descents(nodes, roots), *self._parts[2:])
+        m = affine.shape[1]
+        self._scratch = np.empty(max(kernels.N_SCRATCH, len(roots)), dtype=np.int64), np.empty(m)
+        self._one = np.empty((1, m), dtype=np.float32), empty_lanes(1, m)
+        self._votes_of_one = np.empty((1, len(weights)))
 
     @classmethod
     def of(
@@ -146,17 +150,16 @@ class Model:
     def score(self, X: FloatArray, out: FloatArray) -> FloatArray:
         """Write the scores of rows into out[n_rows]; return the votes, float64[n_rows, n_votes], reused for one row."""
         if len(X) == 1:
-            numbers, votes = self._one
-            kernels.scores(X, self.affine, *self._parts, numbers, *self._scratch, votes, out)
-            return votes
+            kernels.scores(X, self.affine, *self._read, *self._one, *self._scratch, self._votes_of_one, out)
+            return self._votes_of_one
         votes = np.empty((len(X), len(self.names)))
-        numbers = np.empty((min(len(X), _ROWS_AT_ONCE), X.shape[1]), dtype=np.float32)
+        most = min(len(X), _ROWS_AT_ONCE)
+        numbers, lanes = np.empty((most, X.shape[1]), dtype=np.float32), empty_lanes(most, X.shape[1])
         for a in range(0, len(X), _ROWS_AT_ONCE):
             part = slice(a, a + _ROWS_AT_ONCE)
             rows = X[part]
-            kernels.scores(
-                rows, self.affine, *self._parts, numbers[: len(rows)], *self._scratch, votes[part], out[part]
-            )
+            scratch = numbers[: len(rows)], lanes[: -(-len(rows) // kernels.LANES)], *self._scratch
+            kernels.scores(rows, self.affine, *self._read, *scratch, votes[part], out[part])
         return votes
 
     def widened(self, n_features: int) -> Model:
@@ -283,7 +286,7 @@ def _descents_end(nodes: kernels.Keys, n_features: int) -> bool:
     feature, key, left = (nodes[:, k].astype(np.int64) for k in range(3))
     return bool(
         ((left > at) & (left + 1 < len(nodes)) | ~inner).all()
-        and ((left == at) & (key == _NO_KEY) | inner).all()
+        and ((left == at) & (key == NO_KEY) | inner).all()
         and ((feature >= 0) & (feature < max(n_features, 1))).all()
     )
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamlearn.contracts import FloatArray, IntArray
 from streamlearn.kernels import forest as kernels
+from streamlearn.kernels import nodes as walks
 from streamlearn.learners.muffled.trees import Grown
 from streamlearn.learners.muffled.wilson import wilson_lower_bound
 
@@ -29,7 +30,7 @@ def scale_values(grown: Grown, soft: FloatArray, scales: Sequence[float] = SCALE
         Rows, counted as often as the tree saw them.
     """
     found = np.empty((len(grown.nodes), len(scales)), dtype=np.int64)
-    kernels.deepest_with(grown.nodes, grown.roots, grown.weights, np.asarray(scales, dtype=np.float64), found)
+    walks.deepest_with(grown.nodes, grown.roots, grown.weights, np.asarray(scales, dtype=np.float64), found)
     return soft[found]
 
 
@@ -47,7 +48,7 @@ def awake(grown: Grown, tree: int, keys: kernels.Keys) -> Any:
     root = int(grown.roots[tree])
     stop = int(grown.roots[tree + 1]) if tree + 1 < len(grown.roots) else len(grown.nodes)
     passed = np.empty((2, len(keys) * ((stop - root) // 2 + 1)), dtype=np.int64)
-    n = kernels.awake_nodes(grown.nodes, root, keys, passed)
+    n = walks.awake_nodes(grown.nodes, root, keys, passed)
     return csc_array((np.ones(n), (passed[0, :n], passed[1, :n])), shape=(len(keys), len(grown.nodes)))
 
 
@@ -109,5 +110,5 @@ def node_weights_at_leaves(grown: Grown, nodes: IntArray, weights: FloatArray) -
     """
     sums = np.zeros(len(grown.nodes))
     np.add.at(sums, nodes, weights)
-    kernels.path_sums(grown.nodes, sums)
+    walks.path_sums(grown.nodes, sums)
     return sums

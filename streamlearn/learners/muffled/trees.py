@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from streamlearn.contracts import FloatArray, IntArray
 from streamlearn.kernels import forest as kernels
+from streamlearn.kernels import nodes as layout
 from streamlearn.kernels.boost import N_NODES, boost, pack
 from streamlearn.kernels.grow import grow_forest, rank_values
 
@@ -50,16 +51,17 @@ class Trees:
     def leaves(self, keys: kernels.Keys) -> IntArray:
         """Return the leaf of each row in each tree: int64[n_rows, n_trees]."""
         out = np.empty((len(keys), len(self.roots)), dtype=np.int64)
-        kernels.forest_leaves(self.nodes, self.roots, keys, out)
+        scratch = np.empty(kernels.N_SCRATCH, dtype=np.int64)
+        kernels.forest_leaves(*descents(self.nodes, self.roots), laid_out(keys), scratch, out)
         return out
 
     def votes(self, keys: kernels.Keys) -> FloatArray:
         """Return float64[n_rows, n_columns]."""
         out = np.empty((len(keys), self.n_columns))
         groups = np.array([[0, len(self.roots), self.n_columns, 0, self.link, 0]])
-        scratch = np.empty(len(self.roots), dtype=np.int64)
-        offsets = np.array([self.offset])
-        kernels.tree_votes(self.nodes, self.roots, self.values.ravel(), groups, offsets, keys, scratch, out)
+        scratch = np.empty(max(kernels.N_SCRATCH, len(self.roots)), dtype=np.int64)
+        offsets, steps, starts = np.array([self.offset]), *descents(self.nodes, self.roots)
+        kernels.tree_votes(steps, starts, self.values.ravel(), groups, offsets, laid_out(keys), scratch, out)
         return out
 
     def votes_without(self, keys: kernels.Keys, used: BoolArray) -> FloatArray:
@@ -86,6 +88,25 @@ class Trees:
         first = int(leaf[leaf >= 0].min())
         leaf[leaf >= 0] -= first
         return Trees(nodes, self.roots[n:] - np.int32(at), self.values[first:], self.link, self.offset)
+
+
+def descents(nodes: kernels.Keys, roots: kernels.Keys) -> tuple[kernels.Keys, kernels.Keys]:
+    """Return the same trees as descents read them: int32[4 n_nodes], int32[n_trees, 2]."""
+    steps, starts = np.empty(nodes.size, dtype=np.int32), np.empty((len(roots), 2), dtype=np.int32)
+    layout.descents(nodes, roots, np.empty(len(nodes), dtype=np.int32), steps, starts)
+    return steps, starts
+
+
+def laid_out(keys: kernels.Keys) -> kernels.Keys:
+    """Return the keys of rows in lanes of eight: int32[n_blocks, 8 n_features]."""
+    lanes = empty_lanes(*keys.shape)
+    kernels.lay_out(keys, lanes)
+    return lanes
+
+
+def empty_lanes(n_rows: int, n_features: int) -> kernels.Keys:
+    """Return room for the keys of rows in lanes of eight."""
+    return np.zeros((-(-n_rows // kernels.LANES), kernels.LANES * n_features), dtype=np.int32)
 
 
 def merged(parts: Sequence[Trees]) -> Trees:
@@ -269,7 +290,7 @@ def keys_of(thresholds: FloatArray) -> kernels.Keys:
     """Return for each threshold the key of the greatest float32 not above it: int32[n]."""
     rounded = thresholds.astype(np.float32) + np.float32(0.0)
     keys = rounded.copy().view(np.int32)
-    kernels.threshold_keys(thresholds, rounded, keys)
+    layout.threshold_keys(thresholds, rounded, keys)
     return keys
 
 
@@ -294,7 +315,7 @@ def flatten(trees: Sequence[Any], values: Sequence[FloatArray]) -> Grown:
             np.asarray(a, dtype=np.int64) for a in (tree.children_left, tree.children_right, tree.feature)
         )
         thresholds = keys_of(np.ascontiguousarray(tree.threshold, dtype=np.float64))
-        n_leaves += kernels.flatten_tree(left, right, feature, thresholds, at, n_leaves, nodes[at:stop], places)
+        n_leaves += layout.flatten_tree(left, right, feature, thresholds, at, n_leaves, nodes[at:stop], places)
         means[at:stop] = value[places]
         weights[at:stop] = np.asarray(tree.weighted_n_node_samples)[places]
         roots[t] = at
