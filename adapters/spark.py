@@ -40,10 +40,15 @@ class SparkExecutor:
     session : pyspark.sql.SparkSession
     owns : bool
         Whether `close` stops the session.
+    slices : int or None
+        Spark tasks of a round, at most. None: one a part, so that a lost executor means little work again; where parts
+        take less than the tenths of a second that Spark needs for a task, let a task take several.
     """
 
-    def __init__(self, session: SparkSession, *, owns: bool = False) -> None:
-        self._session, self._owns = session, owns
+    def __init__(self, session: SparkSession, *, owns: bool = False, slices: int | None = None) -> None:
+        if slices is not None and (isinstance(slices, bool) or not isinstance(slices, int) or slices < 1):
+            raise BadParameter(f"SparkExecutor: slices must be a whole number >= 1 or None, got {slices!r}")
+        self._session, self._owns, self._slices = session, owns, slices
 
     def run_round(self, task: Task, parts: Sequence[Part], model: Snapshot | None = None) -> list[Snapshot]:
         """Return the estimates in the order of the parts; what a part raises comes as Spark's exception."""
@@ -56,7 +61,7 @@ class SparkExecutor:
                 for at in batch.column("id").to_pylist():
                     yield _row(at, answer(task, listed[at], packed))
 
-        frame = self._session.range(0, len(listed), 1, len(listed))
+        frame = self._session.range(0, len(listed), 1, min(len(listed), self._slices or len(listed)))
         return _collected(frame, work, len(listed))
 
     def close(self) -> None:
@@ -91,7 +96,7 @@ def open_session(master: str | None = None, options: Mapping[str, str] | None = 
     except ImportError as error:
         raise MissingExtra("spark", "pyspark", "spark") from error
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    settings = {"spark.sql.execution.arrow.pyspark.enabled": "true"}
+    settings = {"spark.sql.execution.arrow.pyspark.enabled": "true", "spark.ui.showConsoleProgress": "false"}
     if "NUMBA_CACHE_DIR" in os.environ:
         settings["spark.executorEnv.NUMBA_CACHE_DIR"] = os.environ["NUMBA_CACHE_DIR"]
     if master is None or master.startswith("local"):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from streamlearn import AUCRO
+from streamlearn import AUCRO, ORLRegressor
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,22 @@ class Deadly:
             os.kill(spark_executor() if self.executor else os.getpid(), signal.SIGKILL)
             time.sleep(60.0)  # it dies meanwhile: a part must not end before its executor has
         return {"part": part.index}
+
+
+@dataclass(frozen=True)
+class Regressed:
+    """ORLRegressor on rows of the part's seed; the first parts are poisoned: other coefficients, times `factor`."""
+
+    poisoned: int
+    factor: float
+    truth = np.array([1.0, -2.0, 0.5, 3.0, -1.0, 0.0, 2.0, 1.5])
+
+    def estimate(self, part, model):
+        rng = np.random.default_rng(part.begin)
+        theta = self.factor * self.truth if part.index < self.poisoned else self.truth
+        X = rng.normal(size=(part.end, len(theta)))
+        y = X @ theta + rng.normal(size=part.end)
+        return ORLRegressor(mode="batches", batch_size=100).learn_many(X, y).state()
 
 
 @dataclass(frozen=True)
