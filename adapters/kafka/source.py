@@ -61,8 +61,9 @@ class KafkaSource:
         self._members = Members(self._shelf, self.consumer, self._partition_at_group, options)
         every_s = float(options[REFRESH]) / 1000
         self._fetcher = Fetcher(
-            self.consumer, self._shelf, self._take_error, self._refresh, every_s, self._members.look
+            self.consumer, self._shelf, self._take_error, self._refresh, every_s, self._between_polls
         )
+        self._told: list[TopicPartition] = []  # offsets that the group is still to hear of
         self._places = Places(reading, self.consumer, contact)
         self._topics = Topics({}, {})
         self._known: dict[str, Position] = {}
@@ -124,10 +125,8 @@ class KafkaSource:
     def commit(self, positions: Sequence[Position]) -> None:
         """Tell the group how far a durable checkpoint has come, and let go of partitions that are to go elsewhere."""
         if self._reading.commits:
-            try:
-                self.consumer.commit(offsets=self._offsets(positions), asynchronous=True)
-            except KafkaException as exception:  # the checkpoint is the truth; the group only tells others
-                log.warning("the group was not told the positions: %s", error_of(exception).str())
+            with self._shelf.changed:
+                self._told = self._offsets(positions)
         if self.urgent:
             self._members.saved(positions)
 
@@ -141,7 +140,27 @@ class KafkaSource:
         if not self._closed:
             self._closed = True
             self._fetcher.stop()
+            self._tell_group()
             self.consumer.close()
+
+    def _between_polls(self) -> None:
+        self._members.look()
+        self._tell_group()
+
+    def _tell_group(self) -> None:
+        """Commit what the checkpoint has.
+
+        The client (2.16) lets one thread in at a time, and one that polls without end keeps the others waiting for
+        seconds: so this is left to the thread that polls.
+        """
+        with self._shelf.changed:
+            told, self._told = self._told, []
+        if not told:
+            return
+        try:
+            self.consumer.commit(offsets=told, asynchronous=True)
+        except KafkaException as exception:  # the checkpoint is the truth; the group only tells others
+            log.warning("the group was not told the positions: %s", error_of(exception).str())
 
     # -- for others ----------------------------------------------------------------------------------------------------
     def share(self, positions: Sequence[Position]) -> tuple[list[TopicPartition], object]:

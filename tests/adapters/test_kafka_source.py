@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from streamlearn.adapters.kafka.client import Contact, watermarks
 from streamlearn.adapters.kafka.fetcher import MOST_MESSAGES
 from streamlearn.adapters.kafka.payloads import make_payload
@@ -355,3 +355,18 @@ def test_secure_listeners_are_read_with_secrets_of_the_environment(own_broker, o
 
     assert len(places) == 20
     assert about["password"] not in repr(source._reading)
+
+
+def test_the_group_hears_how_far_a_checkpoint_has_come(broker, open_source):
+    topic = broker.topic()
+    produce(broker, topic, make_events(20))
+    source = open_source(topic)
+    _, positions = drain(source)
+
+    source.commit(positions)
+    source.close()
+
+    group = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": f"{topic}-group"})
+    (found,) = group.committed([TopicPartition(topic, 0)], PATIENCE_S)
+    group.close()
+    assert found.offset == 20
