@@ -121,3 +121,21 @@ def test_the_unlabelled_columns_are_those_of_the_learner(perf):
 def test_unlabelled_rows_beat_the_control_on_sequences(run):
     text = run("muffled_unlabelled.py", "--sets", "splice_letters", "--labels", "20", "--trials", "2")
     assert float(line(text, "20", "labels:", "U", "-", "control:").split()[5]) > 0.0
+
+
+@needs_data
+def test_weights_averaged_in_replay_are_those_of_the_learner(perf):
+    kept = perf("muffled_kept")
+    X, y = kept.stream("noaa_weather from 9000", 800)
+    shown = np.random.default_rng(0).random(len(y)) < 0.05
+    plain, default = kept.replay(X, y, shown, 0, (0.0, kept.KEPT))
+    learner = HedgeMower1(seed=0).test_then_learn_many(X, np.where(shown, y, np.nan))
+    np.testing.assert_allclose(default, learner, rtol=0, atol=1e-12)
+    assert np.abs(plain - learner).max() > 0.01
+
+
+@needs_data
+def test_what_averaging_adds_is_printed(run):
+    text = run("muffled_kept.py", "--streams", "higgs_7500", "--shares", "0.05", "--events", "800", "--seeds", "1")
+    assert line(text, "higgs_7500", "5%", "1")
+    assert line(text, "0.7", "-", "0.0,").endswith("the default")
