@@ -26,6 +26,7 @@ from streamlearn.runtime.label_rules import DEFAULT_TURN, patience_of
 from streamlearn.runtime.labels import LateLabels
 from streamlearn.runtime.lead import Lead
 from streamlearn.runtime.loop import Parts
+from streamlearn.runtime.refit_workers import check_refits
 from streamlearn.runtime.sections import SourceSection
 from streamlearn.runtime.sinks import PredictionSink, open_sink, sink_columns
 from streamlearn.runtime.sources import Columns, open_source
@@ -113,6 +114,7 @@ def make_track(job: Job, index: int) -> Track:
     """Return one learner of a job with its metrics."""
     section = job.learners[index]
     learner = _learner(job, section, f"learner[{index}]")
+    check_refits(section, learner, f"learner[{index}]")
     delay = job.evaluate.delay
     if delay and not hasattr(learner, "test_then_learn_late"):
         raise BadJob(f"evaluate.delay: must be 0, as {section.name} cannot learn late labels, got {delay}")

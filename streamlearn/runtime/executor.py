@@ -63,7 +63,7 @@ class LocalExecutor:
         return [estimate_of(found[part.index]) for part in parts]
 
     def _start(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(self.n_workers, mp_context=get_context("spawn"), initializer=_end_with_driver)
+        return ProcessPoolExecutor(self.n_workers, mp_context=get_context("spawn"), initializer=end_with_driver)
 
     def _try(self, task: Task, parts: Sequence[Part], model: bytes, found: dict[int, bytes]) -> None:
         """Write the answers to `found`; those that were out when a worker was lost are not there."""
@@ -91,7 +91,7 @@ class LocalExecutor:
             self._pool = None
 
 
-def _end_with_driver() -> None:
+def end_with_driver() -> None:
     """End this worker when its driver is gone: killed, it could not tell, and the workers would wait for ever."""
     driver = parent_process()
     if driver is not None:

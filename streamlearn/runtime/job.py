@@ -47,11 +47,14 @@ class LearnerSection:
         Its name in the report, different from that of every other learner of the job.
     params : dict
         The learner's parameters.
+    refit_worker : bool
+        Refits run in a process of their own. Never changes a result.
     """
 
     name: str
     title: str
     params: dict[str, Any]
+    refit_worker: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +286,10 @@ def _learners(tables: list[dict[str, Any]]) -> tuple[LearnerSection, ...]:
                 raise BadJob(f"learner[{index}].{key}: must be a text, got {value!r}")
         if file_name(title) in {file_name(section.title) for section in sections}:
             raise BadJob(f"learner[{index}].title: must differ from the titles of the other learners, got {title!r}")
-        sections.append(LearnerSection(name, title, params))
+        refit_worker = params.pop("refit_worker", False)
+        if not isinstance(refit_worker, bool):
+            raise BadJob(f"learner[{index}].refit_worker: must be true or false, got {refit_worker!r}")
+        sections.append(LearnerSection(name, title, params, refit_worker))
     return tuple(sections)
 
 

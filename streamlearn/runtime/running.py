@@ -16,6 +16,7 @@ from streamlearn.runtime.job import Job
 from streamlearn.runtime.loop import Loop, Parts, Stop, Watch, Watches
 from streamlearn.runtime.plots import draw
 from streamlearn.runtime.progress import Progress
+from streamlearn.runtime.refit_workers import RefitWorkers
 from streamlearn.runtime.report import Report, make_report, write_report
 from streamlearn.runtime.tracks import Track
 from streamlearn.runtime.warm import warm_up
@@ -74,9 +75,10 @@ def run_job(job: Job, stop: Stop, progress: Progress, *, fresh: bool = False) ->
     parts = assemble(job)
     warm_up(parts.tracks, progress.display.say)
     began = time.perf_counter()
-    with ExitStack() as open_watches:
-        watches = [progress, *_monitor(job, progress.display.say, open_watches)]
-        loop, ended = _run_through(job, parts, stop, Watches(watches), progress.display.say, fresh=fresh)
+    with ExitStack() as opened:
+        watches = [progress, *_monitor(job, progress.display.say, opened)]
+        workers = opened.enter_context(RefitWorkers(job))
+        loop, ended = _run_through(job, parts, workers, stop, Watches(watches), progress.display.say, fresh=fresh)
     if ended and loop.events == loop.resumed_at > 0:
         progress.display.say("there was nothing new to read; --fresh starts anew")
     if not ended:
@@ -111,11 +113,19 @@ def _run_parts(job: Job, stop: Stop, progress: Progress, *, fresh: bool) -> Outc
 
 
 def _run_through(
-    job: Job, parts: Parts, stop: Stop, watch: Watch, say: Callable[[str], None], *, fresh: bool
+    job: Job,
+    parts: Parts,
+    workers: RefitWorkers,
+    stop: Stop,
+    watch: Watch,
+    say: Callable[[str], None],
+    *,
+    fresh: bool,
 ) -> tuple[Loop, bool]:
     """Run the loop, again with new parts where what it did since its last checkpoint does not count."""
     vain = 0
     while True:
+        workers.serve(parts.tracks)
         loop = Loop(parts, stop, watch)
         try:
             return loop, loop.run(fresh=fresh)

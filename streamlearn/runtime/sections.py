@@ -347,7 +347,9 @@ class JobFile(Section, frozen=True):
     out : str
         Folder of the outputs, relative to the job file.
     learner : list of tables
-        ``name`` (as ``streamlearn learners`` prints it), ``title`` (its name in the report) and the parameters.
+        ``name`` (as ``streamlearn learners`` prints it), ``title`` (its name in the report) and the parameters. With
+        ``refit_worker = true`` the refits of a learner with ``refit_lag`` above 0 run in a process of their own, while
+        the loop takes the next ``refit_lag`` events; a result never changes.
     """
 
     source: SourceSection

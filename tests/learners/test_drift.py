@@ -193,6 +193,7 @@ def test_a_worker_process_makes_the_same_model(worker):
         there.restore(there.state())
     assert same(here.state(), there.state())
     assert there._executor is worker
+    assert there.clone(n_trees=2)._executor is worker
 
 
 class Dying(Executor):

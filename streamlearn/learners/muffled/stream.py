@@ -241,6 +241,10 @@ class MuffledScorer(BinaryScorer):
         self._executor = executor
         return self
 
+    def clone(self, **changes: Any) -> Self:
+        """Return an untrained learner with the same parameters but for `changes`, and with the same worker."""
+        return super().clone(**changes).use_worker(self._executor)
+
     def _start_refit(self) -> Sample:
         counters = self._buffers.counters
         before = int(counters[kernels.AT_REFIT])
