@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from streamlearn.contracts import Snapshot
@@ -16,6 +17,7 @@ from streamlearn.errors import BadParameter, MissingExtra
 from streamlearn.learners.consensus import How, checked_how
 from streamlearn.learners.learner import Learner
 from streamlearn.learners.merging import Merged, merge_learners, require_mergeable
+from streamlearn.learners.muffled.stream import MuffledScorer
 from streamlearn.learners.registry import from_state
 from streamlearn.learners.regressor import Regressor
 from streamlearn.learners.robust.blas import one_blas_thread
@@ -192,7 +194,8 @@ def learn_batches(blank: bytes, names: Sequence[str], label: str | None, batches
 
     learner: Any = from_state(model_of(blank))
     rows = 0
-    with one_blas_thread():
+    once = learner.one_refit() if isinstance(learner, MuffledScorer) else nullcontext()
+    with one_blas_thread(), once:
         for batch in batches:
             rows += batch.num_rows
             if batch.num_rows:

@@ -11,6 +11,7 @@ from streamlearn.learners.consensus import Consensus, How, checked_how
 from streamlearn.learners.learner import Learner
 
 _AUC = "streamlearn.learners.auc.merge:merge_aucro"
+_MUFFLED = "streamlearn.learners.muffled.merge:merge_muffled"
 MERGES: dict[str, str] = {
     "AUCRO": _AUC,
     "OPAUC": _AUC,
@@ -18,6 +19,7 @@ MERGES: dict[str, str] = {
     "ORL": "streamlearn.learners.robust.merge:merge_orl",
     "ORLRegressor": "streamlearn.learners.robust.merge:merge_regressor",
     "ORLPCA": "streamlearn.learners.robust.merge_subspace:merge_pca",
+    **dict.fromkeys(("HedgeMower1", "HedgeMower", "Marvin", "MarvinC", "MarvinD"), _MUFFLED),
 }
 """Learners that can be merged, each with the function that does so."""
 

@@ -15,15 +15,16 @@ pytest.importorskip("pyspark", reason="needs pyspark: pip install 'streamlearn[s
 if shutil.which("java") is None:
     pytest.skip("needs Java 17 or newer on the path", allow_module_level=True)
 
+from confluent_kafka.admin import OffsetSpec
 from streamlearn.adapters.spark import SparkExecutor, fit, open_session
 
 from streamlearn import AUCRO, ORLPCA, ORLRegressor
-from streamlearn.errors import BadParameter
+from streamlearn.errors import BadParameter, SourceError
 from streamlearn.learners.merging import merge_learners
 from streamlearn.learners.registry import from_state
 from streamlearn.runtime.executor import LocalExecutor
 from streamlearn.runtime.rounds import Part
-from tests.runtime.round_tasks import Deadly, Failing, Learned, Summed
+from tests.runtime.round_tasks import Deadly, Failing, Learned, Muffled, Summed
 
 pytestmark = [
     pytest.mark.slow,
@@ -31,6 +32,8 @@ pytestmark = [
 ]
 ROOT = Path(__file__).parents[2]
 HELPER = Path(__file__).with_name("spark_killed.py")
+KAFKA_HELPER = Path(__file__).with_name("spark_kafka_killed.py")
+LONGEST_S = 600  # of a process that takes half a minute where nothing else runs
 PARTS = [Part(k, "seed", k, 300) for k in range(5)]
 
 
@@ -79,6 +82,15 @@ def test_models_equal_those_of_the_process_pool_bit_for_bit(session, local):
         merge_learners([from_state(state) for state in executor.run_round(Learned(), PARTS)]).model
         for executor in (spark, local)
     ]
+    same(merged[0].state(), merged[1].state())
+
+
+def test_muffled_learners_are_merged_into_the_same_model_as_in_the_process_pool(session, local):
+    merged = [
+        merge_learners([from_state(state) for state in executor.run_round(Muffled(), PARTS[:3])]).model
+        for executor in (SparkExecutor(session), local)
+    ]
+    assert merged[0].vote_names == ("part 1", "part 2", "part 3")
     same(merged[0].state(), merged[1].state())
 
 
@@ -147,17 +159,17 @@ def test_columns_that_do_not_fit_are_refused(session):
         fit(ORLRegressor(mode="batches"), data, label="b")
 
 
-def run_stream(folder, crash="", code=0):
+def run_stream(folder, *arguments, crash="", code=0, helper=HELPER):
     environment = {**os.environ, "STREAMLEARN_CRASH_AT": crash}
     with (folder / "log").open("w") as log:
         done = subprocess.run(
-            [sys.executable, str(HELPER), str(folder)],
+            [sys.executable, str(helper), str(folder), *arguments],
             stdout=log,
             stderr=subprocess.STDOUT,
             env=environment,
             cwd=folder,
             check=False,
-            timeout=150,
+            timeout=LONGEST_S,
         )
     text = (folder / "log").read_text()
     assert done.returncode == code, text
@@ -195,8 +207,111 @@ def test_a_job_with_the_spark_engine_writes_the_model_of_the_process_pool(tmp_pa
     for sets in (["engine.workers=1"], ["engine.kind=spark", "engine.master=local[2]"]):
         arguments = [part for one in sets for part in ("--set", one)]
         done = subprocess.run(
-            [*command, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=150
+            [*command, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=LONGEST_S
         )
         assert done.returncode == 0, done.stderr
         models.append((tmp_path / "out" / "job.aucro.safetensors").read_bytes())
     assert models[0] == models[1]
+
+
+def produce(broker, n, n_partitions=2):
+    topic, producer = broker.topic(n_partitions), broker.producer()
+    X, y = rows(n)
+    for k, ((a, b, c), t) in enumerate(zip(X.tolist(), y.tolist(), strict=True)):
+        producer.produce(
+            topic, f'{{"a": {a!r}, "b": {b!r}, "c": {c!r}, "y": {int(t > 0)}}}', partition=k % n_partitions
+        )
+    assert producer.flush(60.0) == 0
+    return topic
+
+
+@pytest.mark.kafka
+@pytest.mark.crash
+def test_topics_are_learned_exactly_once_though_executor_and_driver_are_killed(tmp_path, real_broker):
+    topic = produce(real_broker, 600)
+    plain, killed = tmp_path / "plain", tmp_path / "killed"
+    for folder in (plain, killed):
+        folder.mkdir()
+    given = (real_broker.bootstrap, topic)
+    assert "epochs 3 rows 600" in run_stream(plain, *given, helper=KAFKA_HELPER)
+    # An executor in the middle of the first micro-batch, then the driver between learning and saving the second one.
+    (killed / "kill").touch()
+    run_stream(killed, *given, helper=KAFKA_HELPER, crash="after_write:2", code=-signal.SIGKILL)
+    assert not (killed / "kill").exists()
+    run_stream(killed, *given, helper=KAFKA_HELPER, crash="before_commit:1", code=-signal.SIGKILL)
+    assert "epochs 3 rows 600" in run_stream(killed, *given, helper=KAFKA_HELPER)
+    assert (killed / "model.safetensors").read_bytes() == (plain / "model.safetensors").read_bytes()
+
+
+@pytest.mark.kafka
+def test_a_range_of_a_topic_is_read_as_it_stands_however_often(real_broker):
+    from streamlearn.adapters.spark_kafka import Range, TopicReader
+
+    topic = produce(real_broker, 50)
+    reader = TopicReader({"topics": topic, "kafka.bootstrap.servers": real_broker.bootstrap, "max_messages": "21"})
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, reader.getDefaultReadLimit())
+    assert sum(end["next"].values()) == 21
+    ranges = reader.partitions(start, end)
+    first, again = ([batch.to_pylist() for part in ranges for batch in reader.read(part)] for _ in range(2))
+    assert sum(map(len, first)) == 21
+    assert first == again
+    assert reader.partitions(end, end) == []
+    with pytest.raises(SourceError, match="must be there"):
+        list(reader.read(Range(topic, 0, 1000, 1001)))
+
+
+@pytest.mark.kafka
+def test_messages_of_aborted_transactions_and_markers_are_passed_over(real_broker):
+    from streamlearn.adapters.spark_kafka import TopicReader
+
+    topic = real_broker.topic(1)
+    producer = real_broker.producer(**{"transactional.id": topic})
+    producer.init_transactions(60.0)
+    for value, end in (("kept", producer.commit_transaction), ("aborted", producer.abort_transaction)):
+        producer.begin_transaction()
+        producer.produce(topic, value)
+        producer.flush(60.0)
+        end(60.0)
+    reader = TopicReader({"topics": topic, "kafka.bootstrap.servers": real_broker.bootstrap})
+    (part,) = reader.partitions(reader.initialOffset(), reader._offsets(OffsetSpec.latest()))
+    assert (part.begin, part.end) == (0, 4)
+    assert [row["value"] for batch in reader.read(part) for row in batch.to_pylist()] == [b"kept"]
+
+
+@pytest.mark.kafka
+def test_a_topic_that_was_made_anew_is_refused(real_broker):
+    from streamlearn.adapters.spark_kafka import TopicReader
+
+    topic = produce(real_broker, 4)
+    reader = TopicReader({"topics": topic, "kafka.bootstrap.servers": real_broker.bootstrap})
+    end = reader._offsets(OffsetSpec.latest())
+    with pytest.raises(SourceError, match="it is another"):
+        reader.partitions({"ids": {topic: "else"}, "next": {}}, end)
+    with pytest.raises(SourceError, match="messages were lost"):
+        reader.partitions({**end, "next": {f"{topic}/0": 9}}, end)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "topics must be names of topics"),
+        ({"topics": "t", "start": "middle"}, "start must be 'earliest' or 'latest', got 'middle'"),
+        ({"topics": "t", "max_messages": "0"}, "max_messages must be a whole number >= 1, got '0'"),
+        ({"topics": "t", "bootstrap.servers": "x"}, "options must be of"),
+    ],
+)
+def test_options_of_the_stream_that_mean_nothing_are_refused(options, message):
+    from streamlearn.adapters.spark_kafka import TopicReader
+
+    with pytest.raises(BadParameter, match=message):
+        TopicReader(options)
+
+
+def test_a_limit_is_shared_out_as_the_partitions_are_behind():
+    from streamlearn.adapters.spark_kafka import limited
+
+    start, end = {"t/0": 10, "t/1": 0}, {"t/0": 40, "t/1": 10, "t/2": 0}
+    assert limited(start, end, None) == limited(start, end, 40) == end
+    assert limited(start, end, 8) == {"t/0": 16, "t/1": 2, "t/2": 0}
+    assert limited(start, end, 1) == {"t/0": 11, "t/1": 0, "t/2": 0}

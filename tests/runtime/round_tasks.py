@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from streamlearn import AUCRO, ORLRegressor
+from streamlearn import AUCRO, HedgeMower1, ORLRegressor
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,17 @@ class Learned:
         rng = np.random.default_rng(part.begin)
         X = rng.normal(size=(part.end, 5))
         return AUCRO().learn_many(X, X @ [1.0, -1.0, 0.5, 0.0, 2.0] + rng.normal(size=part.end) > 0).state()
+
+
+@dataclass(frozen=True)
+class Muffled:
+    """HedgeMower-1 on rows of the part's seed, a fifth of them labelled."""
+
+    def estimate(self, part, model):
+        rng = np.random.default_rng(part.begin)
+        X = rng.normal(size=(part.end, 4))
+        y = [bool(v > 0) if k % 5 == 0 else None for k, v in enumerate(X[:, 0] + rng.normal(size=len(X)))]
+        return HedgeMower1(n_trees=10, members="forest,logistic").fit(X, y).state()
 
 
 @dataclass(frozen=True)

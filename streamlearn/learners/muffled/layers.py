@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamlearn import snapshot
-from streamlearn.contracts import Document, FloatArray
+from streamlearn.contracts import Document, FloatArray, IntArray
 from streamlearn.errors import BadSnapshot, StreamlearnError
 from streamlearn.learners.muffled.model import Model, Voting
 from streamlearn.learners.muffled.own import OwnLayer
@@ -64,10 +64,69 @@ class Extra:
     on_unlabelled: FloatArray
 
 
-_KINDS: dict[str, type[OwnLayer] | type[Embedded] | type[RankLayer]] = {
+@dataclass(frozen=True, slots=True)
+class PartLayer:
+    """The forecast of a whole model that learned other events: one vote.
+
+    Attributes
+    ----------
+    title : str
+    model : Voting
+    columns : int64[n_model_features]
+        Where its features stand in the rows.
+    """
+
+    kind: ClassVar[str] = "part"
+    on_ranks: ClassVar[bool] = False
+
+    title: str
+    model: Voting
+    columns: IntArray
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name of the vote."""
+        return (self.title,)
+
+    def votes(self, X: FloatArray) -> FloatArray:
+        """Return float64[n_rows, 1], in [-1, 1]."""
+        out = np.empty(len(X))
+        self.model.score(np.ascontiguousarray(X[:, self.columns]), out)
+        return np.clip(out, -1.0, 1.0)[:, None]
+
+    def widened(self, n_features: int) -> PartLayer:
+        """Return the same forecast: further features count for nothing."""
+        return self
+
+    def document(self) -> Document:
+        """Return what is not in arrays."""
+        return {"title": self.title, "votes": list(self.model.names), "layers": self.model.documents()}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays by name."""
+        return {"columns": self.columns, **snapshot.nest("model", self.model.arrays())}
+
+    @classmethod
+    def from_arrays(
+        cls, who: str, document: Document, arrays: dict[str, NDArray[Any]], affine: FloatArray
+    ) -> PartLayer:
+        """Return what `document` and `arrays` gave, checked."""
+        title, columns, width = document.get("title"), arrays.get("columns", np.empty(0)), affine.shape[1]
+        names, documents = checked_numbers(who, document)
+        if any(one.get("kind") == cls.kind for one in documents):
+            raise BadSnapshot(f"{who}: a part of the saved state must not be merged itself")
+        fits = columns.dtype == np.int64 and columns.ndim == 1 and isinstance(title, str)
+        if not fits or (columns < 0).any() or (columns >= width).any():
+            raise BadSnapshot(f"{who}: the columns of a part must be of {width}, got {columns!r}")
+        inner = snapshot.below("model", arrays)
+        return cls(str(title), model_from_arrays(who, inner, names, len(columns), documents), columns)
+
+
+_KINDS: dict[str, type[OwnLayer] | type[Embedded] | type[RankLayer] | type[PartLayer]] = {
     OwnLayer.kind: OwnLayer,
     Embedded.kind: Embedded,
     RankLayer.kind: RankLayer,
+    PartLayer.kind: PartLayer,
 }
 
 

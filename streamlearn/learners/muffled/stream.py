@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -220,12 +222,19 @@ class MuffledScorer(BinaryScorer):
         y : array, series or sequence [n_rows], or None
             Labels; None or NaN = unlabelled.
         """
+        with self.one_refit():
+            self.learn_many(X, y)
+        return self
+
+    @contextmanager
+    def one_refit(self) -> Iterator[None]:
+        """Learn what is learned inside with one refit, at its end: for a batch that comes in pieces."""
         self._buffers.set_refits(None)
         try:
-            self.learn_many(X, y)
+            yield
         finally:
             self._buffers.set_refits(self.refit_every)
-        return self.refit()
+        self.refit()
 
     def use_worker(self, executor: Executor | None) -> Self:
         """Let refits run in the worker of an executor while the stream goes on, up to `refit_lag` events.
