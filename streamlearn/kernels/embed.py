@@ -57,47 +57,64 @@ def embed(X: FloatArray, affine: FloatArray, text: bool, axes: FloatArray, offse
 
 
 @kernel
-def _distance(a: FloatArray, b: FloatArray) -> float:
-    total = 0.0
-    for c in range(len(a)):
-        total += (a[c] - b[c]) ** 2
-    return total
+def _squares_to(q: FloatArray, columns: FloatArray, squares: FloatArray) -> None:
+    """Write the squared distances to all points, score by score: several points at a time, each sum in one order."""
+    for p in range(len(squares)):
+        squares[p] = 0.0
+    for c in range(len(q)):
+        column = columns[c]
+        for p in range(len(squares)):
+            squares[p] += (q[c] - column[p]) ** 2
 
 
 @kernel
 def landmark_votes(
-    Q: FloatArray, landmarks: FloatArray, alpha: FloatArray, bias: float, gamma: float, column: int, out: FloatArray
+    Q: FloatArray,
+    columns: FloatArray,
+    alpha: FloatArray,
+    bias: float,
+    gamma: float,
+    distances: FloatArray,
+    column: int,
+    out: FloatArray,
 ) -> None:
     """Write tanh(t / 2) for t = bias + sum alpha_l exp(-gamma |q - l|^2).
 
     Parameters
     ----------
     Q : float64[n_rows, n_scores]
-    landmarks : float64[n_landmarks, n_scores]
+    columns : float64[n_scores, n_landmarks]
     alpha : float64[n_landmarks]
     bias, gamma : float
+    distances : float64[n_landmarks]
+        Scratch.
     column : int
         Written column of `out`.
     out : float64[n_rows, n_votes]
     """
     for i in range(Q.shape[0]):
         t = bias
-        for s in range(landmarks.shape[0]):
-            t += alpha[s] * math.exp(-gamma * _distance(Q[i], landmarks[s]))
+        _squares_to(Q[i], columns, distances)
+        for s in range(len(alpha)):
+            t += alpha[s] * math.exp(-gamma * distances[s])
         out[i, column] = math.tanh(0.5 * t)
 
 
 @kernel
-def nearest(Q: FloatArray, points: FloatArray, skip_own: bool, near: IntArray, squares: FloatArray) -> None:
+def nearest(
+    Q: FloatArray, columns: FloatArray, skip_own: bool, distances: FloatArray, near: IntArray, squares: FloatArray
+) -> None:
     """Write the eight nearest points of each row, nearest first, ties by index.
 
     Parameters
     ----------
     Q : float64[n_rows, n_scores]
-    points : float64[n_points, n_scores]
-        At least eight, nine with `skip_own`.
+    columns : float64[n_scores, n_points]
+        At least eight points, nine with `skip_own`.
     skip_own : bool
         Row i is point i and not its own neighbour.
+    distances : float64[n_points]
+        Scratch.
     near : int64[n_rows, 8]
         Written.
     squares : float64[n_rows, 8]
@@ -107,10 +124,11 @@ def nearest(Q: FloatArray, points: FloatArray, skip_own: bool, near: IntArray, s
         for c in range(N_NEIGHBOURS):
             squares[i, c] = np.inf
             near[i, c] = 0
-        for p in range(points.shape[0]):
+        _squares_to(Q[i], columns, distances)
+        for p in range(len(distances)):
             if skip_own and p == i:
                 continue
-            d = _distance(Q[i], points[p])
+            d = distances[p]
             if d < squares[i, N_NEIGHBOURS - 1]:
                 c = N_NEIGHBOURS - 1
                 while c > 0 and squares[i, c - 1] > d:

@@ -130,3 +130,19 @@ def absorb(
         if counters[SWAP] == counters[EVENTS]:
             return i + 1
     return len(X)
+
+
+@kernel
+def add_votes(votes: FloatArray, weights: FloatArray, out: FloatArray) -> None:
+    """Add weighted votes to scores, one after the other: for one row as for many.
+
+    Parameters
+    ----------
+    votes : float64[n_rows, n_votes]
+    weights : float64[n_votes]
+    out : float64[n_rows]
+        Changed.
+    """
+    for i in range(votes.shape[0]):
+        for c in range(votes.shape[1]):
+            out[i] += weights[c] * votes[i, c]

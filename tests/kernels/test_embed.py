@@ -38,7 +38,7 @@ def test_neighbours_are_the_nearest_with_ties_by_index(own):
     P = rng.integers(0, 3, size=(30, 2)).astype(float)
     Q = P if own else rng.integers(0, 3, size=(9, 2)).astype(float)
     near, squares = np.empty((len(Q), 8), dtype=np.int64), np.empty((len(Q), 8))
-    kernels.nearest(Q, P, own, near, squares)
+    kernels.nearest(Q, np.ascontiguousarray(P.T), own, np.empty(len(P)), near, squares)
     for i, q in enumerate(Q.tolist()):
         expected = naive.nearest(q, P.tolist(), skip=i if own else None)
         assert near[i].tolist() == expected[0]
@@ -49,9 +49,9 @@ def test_votes_of_landmarks_and_neighbours():
     rng = np.random.default_rng(2)
     Q, P, alpha, values = rng.normal(size=(6, 2)), rng.normal(size=(12, 2)), rng.normal(size=12), rng.normal(size=12)
     near, squares = np.empty((6, 8), dtype=np.int64), np.empty((6, 8))
-    kernels.nearest(Q, P, False, near, squares)
+    kernels.nearest(Q, np.ascontiguousarray(P.T), False, np.empty(len(P)), near, squares)
     out = np.zeros((6, 3))
-    kernels.landmark_votes(Q, P, alpha, 0.3, 0.7, 0, out)
+    kernels.landmark_votes(Q, np.ascontiguousarray(P.T), alpha, 0.3, 0.7, np.empty(12), 0, out)
     kernels.neighbour_votes(near, squares, values, 0.7, 2, out)
     for i in range(6):
         d = [math.dist(Q[i], p) ** 2 for p in P]
@@ -66,7 +66,7 @@ def test_votes_of_landmarks_and_neighbours():
 def test_a_row_far_from_all_points_still_asks_its_nearest():
     P = np.arange(10.0)[:, None]
     near, squares = np.empty((1, 8), dtype=np.int64), np.empty((1, 8))
-    kernels.nearest(np.array([[1e6]]), P, False, near, squares)
+    kernels.nearest(np.array([[1e6]]), np.ascontiguousarray(P.T), False, np.empty(len(P)), near, squares)
     out = np.empty((1, 1))
     kernels.neighbour_votes(near, squares, np.where(np.arange(10) == 9, 0.5, 0.0), 1.0, 0, out)
     assert out[0, 0] == pytest.approx(0.5)
@@ -76,7 +76,7 @@ def test_spreading_is_that_of_the_full_matrix():
     rng = np.random.default_rng(3)
     P = rng.normal(size=(25, 2))
     near, squares = np.empty((25, 8), dtype=np.int64), np.empty((25, 8))
-    kernels.nearest(P, P, True, near, squares)
+    kernels.nearest(P, np.ascontiguousarray(P.T), True, np.empty(len(P)), near, squares)
     weights = np.exp(-squares)
     degree = weights.sum(axis=1) + np.bincount(near.ravel(), weights.ravel(), minlength=25)
     edges = weights / np.sqrt(degree[:, None] * degree[near])

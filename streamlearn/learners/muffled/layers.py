@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from streamlearn import snapshot
 from streamlearn.contracts import Document, FloatArray, IntArray
 from streamlearn.errors import BadSnapshot, StreamlearnError
+from streamlearn.kernels import muffled as kernels
 from streamlearn.learners.muffled.model import Model, Voting
 from streamlearn.learners.muffled.own import OwnLayer
 from streamlearn.learners.muffled.ranks import RankLayer
@@ -157,16 +158,16 @@ class Layered:
         """Write the scores of rows into out[n_rows]; return the votes."""
         width = self.base.affine.shape[1]
         values = X if X.shape[1] == width else np.ascontiguousarray(X[:, :width])
-        votes = [self.base.score(values, out)]
-        at = 0
+        votes = np.empty((len(X), len(self.names)))
+        n_base = len(self.base.names)
+        votes[:, :n_base] = self.base.score(values, out)
+        at = n_base
         for layer in self.layers:
             more = layer.votes(np.ascontiguousarray(X[:, width:]) if layer.on_ranks else values)
-            for c in range(more.shape[1]):
-                # One after the other: for one row as for many.
-                out += self._more[at + c] * more[:, c]
+            votes[:, at : at + more.shape[1]] = more
             at += more.shape[1]
-            votes.append(more)
-        return np.hstack(votes)
+        kernels.add_votes(votes[:, n_base:], self._more, out)
+        return votes
 
     def widened(self, n_features: int) -> Layered:
         """Return the same model for rows with more features, which count for nothing."""

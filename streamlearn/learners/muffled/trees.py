@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ BoolArray = NDArray[np.bool_]
 _ANY_DEPTH = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Trees:
     """Trees that vote together.
 
@@ -43,6 +44,11 @@ class Trees:
     link: int = kernels.MEAN
     offset: float = 0.0
 
+    @cached_property
+    def descents(self) -> tuple[kernels.Keys, kernels.Keys]:
+        """The same trees as descents read them."""
+        return descents(self.nodes, self.roots)
+
     @property
     def n_columns(self) -> int:
         """Number of votes that these trees give."""
@@ -52,7 +58,7 @@ class Trees:
         """Return the leaf of each row in each tree: int64[n_rows, n_trees]."""
         out = np.empty((len(keys), len(self.roots)), dtype=np.int64)
         scratch = np.empty(kernels.N_SCRATCH, dtype=np.int64)
-        kernels.forest_leaves(*descents(self.nodes, self.roots), laid_out(keys), scratch, out)
+        kernels.forest_leaves(*self.descents, laid_out(keys), scratch, out)
         return out
 
     def votes(self, keys: kernels.Keys) -> FloatArray:
@@ -60,8 +66,8 @@ class Trees:
         out = np.empty((len(keys), self.n_columns))
         groups = np.array([[0, len(self.roots), self.n_columns, 0, self.link, 0]])
         scratch = np.empty(max(kernels.N_SCRATCH, len(self.roots)), dtype=np.int64)
-        offsets, steps, starts = np.array([self.offset]), *descents(self.nodes, self.roots)
-        kernels.tree_votes(steps, starts, self.values.ravel(), groups, offsets, laid_out(keys), scratch, out)
+        values, offsets, lanes = self.values.ravel(), np.array([self.offset]), laid_out(keys)
+        kernels.tree_votes(*self.descents, values, groups, offsets, lanes, scratch, out)
         return out
 
     def votes_without(self, keys: kernels.Keys, used: BoolArray) -> FloatArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,7 +36,7 @@ _RMS = 2.5
 _LLOYD_STEPS = 30
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Embedded:
     """The four members and what they need of a row.
 
@@ -70,6 +71,11 @@ class Embedded:
         """Names of the votes."""
         return NAMES
 
+    @cached_property
+    def _columns(self) -> tuple[FloatArray, FloatArray]:
+        """Landmarks and points, score by score."""
+        return np.ascontiguousarray(self.landmarks.T), np.ascontiguousarray(self.points.T)
+
     def votes(self, X: FloatArray) -> FloatArray:
         """Return float64[n_rows, 4]."""
         scores = self.embedding.scores(X)
@@ -77,8 +83,9 @@ class Embedded:
         out[:, [1, 0]] = self.model.score(scores, np.empty(len(X)))
         Q = scores * self.embedding.whitening
         bias, gamma, near_gamma = self.numbers.tolist()
-        kernels.landmark_votes(Q, self.landmarks, self.alpha, bias, gamma, 2, out)
-        near, squares = neighbours(Q, self.points)
+        landmarks, points = self._columns
+        kernels.landmark_votes(Q, landmarks, self.alpha, bias, gamma, np.empty(landmarks.shape[1]), 2, out)
+        near, squares = neighbours(Q, points)
         kernels.neighbour_votes(near, squares, self.values, near_gamma, 3, out)
         return out
 
@@ -144,10 +151,18 @@ class Embedded:
 _OWN = ("landmarks", "alpha", "points", "values", "numbers")
 
 
-def neighbours(Q: FloatArray, points: FloatArray, *, own: bool = False) -> tuple[IntArray, FloatArray]:
-    """Return the eight nearest points of each row and their squared distances."""
+def neighbours(Q: FloatArray, columns: FloatArray, *, own: bool = False) -> tuple[IntArray, FloatArray]:
+    """Return the eight nearest points of each row and their squared distances.
+
+    Parameters
+    ----------
+    Q : float64[n_rows, n_scores]
+    columns : float64[n_scores, n_points]
+    own : bool
+        The rows are the points, and none is its own neighbour.
+    """
     near, squares = np.empty((len(Q), 8), dtype=np.int64), np.empty((len(Q), 8))
-    kernels.nearest(Q, points, own, near, squares)
+    kernels.nearest(Q, columns, own, np.empty(columns.shape[1]), near, squares)
     return near, squares
 
 
@@ -223,7 +238,8 @@ def _fit_landmarks(
 
 def _fit_neighbours(sample: Sample, Q: FloatArray, Q_u: FloatArray, held_out: FloatArray) -> tuple[FloatArray, float]:
     """Labels spread over the graph of the eight nearest neighbours."""
-    near, squares = neighbours(Q_u, Q_u, own=True)
+    columns = np.ascontiguousarray(Q_u.T)
+    near, squares = neighbours(Q_u, columns, own=True)
     typical = float(np.median(np.sqrt(squares.mean(axis=1))))
     floor = _FLOOR * float(Q_u.var(axis=0).sum())
     gamma = 1.0 / (2.0 * max(typical * typical, floor, 1e-300))
@@ -232,7 +248,7 @@ def _fit_neighbours(sample: Sample, Q: FloatArray, Q_u: FloatArray, held_out: Fl
     root = np.sqrt(np.maximum(degree, 1e-300))
     # W = (E + E') / 2 up to a factor that the degrees cancel.
     edges = edges / (root[:, None] * root[near])
-    to, to_squares = neighbours(Q, Q_u)
+    to, to_squares = neighbours(Q, columns)
     spread = _spreader(sample, near, edges, to)
     for fold in range(N_FOLDS):
         outside = sample.folds == fold
