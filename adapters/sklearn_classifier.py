@@ -11,10 +11,9 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from streamlearn.contracts import FloatArray
+from streamlearn.contracts import FloatArray, is_missing
 from streamlearn.errors import BadLabel
 from streamlearn.features.frames import refuse_other_index
-from streamlearn.learners.labels import is_missing
 
 from .sklearn_base import OnlineEstimator
 

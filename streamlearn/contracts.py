@@ -21,6 +21,16 @@ CodeArray = NDArray[np.int8]
 FeatureName = str | int
 Label = bool | int | float | str
 
+
+def is_missing(y: object) -> bool:
+    """Tell whether y is no label: None, NaN or a missing value of a dataframe."""
+    if y is None:
+        return True
+    if isinstance(y, (float, np.floating)):
+        return bool(y != y)  # noqa: PLR0124 - NaN is the one value that differs from itself
+    return type(y).__name__ in ("NAType", "NaTType")
+
+
 Document = dict[str, Any]
 """JSON values by name."""
 

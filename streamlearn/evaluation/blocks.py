@@ -101,7 +101,7 @@ def _block_of_batch(X: Any, y: Any, n_before: int) -> Block:
     if isinstance(X, np.ndarray):
         if X.ndim != 2:
             raise BadShape(f"{WHO}: X must be two-dimensional, got shape {X.shape}")
-        names, values = tuple(range(X.shape[1])), np.ascontiguousarray(X, np.float64)
+        names, values = tuple(range(X.shape[1])), _array(X, n_before)
     elif isinstance(X, Sequence):
         names, values = _columns(X, n_before)
     else:
@@ -126,15 +126,39 @@ def _columns(rows: Sequence[Any], n_before: int) -> tuple[tuple[FeatureName, ...
 
 
 def _numbers(x: Mapping[Any, Any], row: int) -> array[float]:
-    try:
-        return array("d", x.values())  # refuses text, which numpy would convert
-    except TypeError:
-        for name, value in x.items():
-            try:
-                array("d", (value,))
-            except TypeError:
-                raise BadValue(f"{WHO}: feature {name!r} must be a finite number, got {value!r} in row {row}") from None
-        raise
+    if _PLAIN.issuperset(map(type, x.values())):
+        try:
+            return array("d", x.values())
+        except OverflowError:
+            pass  # an integer past the largest double, refused by name below
+    return array("d", [_number(name, value, row) for name, value in x.items()])
+
+
+_PLAIN = frozenset((float, int, bool, np.float64, np.float32, np.int64))
+"""Of these values none but too large integers is refused."""
+
+
+def _number(name: FeatureName, value: Any, row: int) -> float:
+    if not isinstance(value, np.generic) or value.dtype.kind in "biuf":  # numpy's times are no nanoseconds
+        try:
+            return float(array("d", (value,))[0])  # refuses text, which numpy would convert
+        except (TypeError, OverflowError):
+            pass
+    raise BadValue(f"{WHO}: feature {name!r} must be a finite number, got {value!r} in row {row}")
+
+
+def _array(X: NDArray[Any], n_before: int) -> FloatArray:
+    """Return an array as numbers; numpy would take text, times and masked values for some."""
+    masked = np.ma.getmaskarray(X)
+    if masked.any():
+        row, j = np.argwhere(masked)[0].tolist()
+        _number(j, None, n_before + row)
+    if X.dtype.kind in "biuf":
+        return np.ascontiguousarray(X, np.float64)
+    values = np.empty(X.shape)
+    for (i, j), value in np.ndenumerate(X):
+        values[i, j] = _number(j, value, n_before + i)
+    return values
 
 
 def _frame(X: Any, n_before: int) -> tuple[tuple[FeatureName, ...], FloatArray]:
@@ -148,11 +172,23 @@ def _frame(X: Any, n_before: int) -> tuple[tuple[FeatureName, ...], FloatArray]:
         raise BadShape(f"{WHO}: feature names must differ from each other: {error}") from error
     values = np.empty(frame.shape)
     for j, column in enumerate(frame.iter_columns()):
-        if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
-            found = f"{column.dtype} in row {n_before}"
-            raise BadValue(f"{WHO}: feature {column.name!r} must be a finite number, got {found}")
-        values[:, j] = column.cast(nw.Float64).to_numpy()
+        values[:, j] = _column(column, n_before)
     return tuple(frame.columns), values
+
+
+def _column(column: Any, n_before: int) -> FloatArray | list[float]:
+    import narwhals as nw  # noqa: PLC0415
+
+    if column.dtype == nw.Object:
+        return [_number(column.name, value, n_before + i) for i, value in enumerate(column.to_list())]
+    if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
+        found = f"{column.dtype} in row {n_before}"
+        raise BadValue(f"{WHO}: feature {column.name!r} must be a finite number, got {found}")
+    # Where the numbers are numpy's, what narwhals calls null is NaN, which some learners take.
+    if not isinstance(getattr(column.to_native(), "dtype", None), np.dtype) and column.null_count():
+        _number(column.name, None, n_before + column.is_null().to_list().index(True))
+    values: FloatArray = column.cast(nw.Float64).to_numpy()
+    return values
 
 
 def _labels(y: Any) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from streamlearn.contracts import FloatArray, Label
+from streamlearn.contracts import FloatArray, Label, is_missing
 from streamlearn.errors import BadParameter
 from streamlearn.evaluation.blocks import Block, blocks
 from streamlearn.evaluation.feed import feed
@@ -137,7 +137,7 @@ def _run(
 
 
 def _code(y: Any, positive: Label | None) -> int:
-    if y is None or y != y:  # noqa: PLR0124  NaN is what differs from itself
+    if is_missing(y):
         return -1
     if positive is not None:
         return int(y == positive)

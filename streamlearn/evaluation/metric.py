@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from streamlearn.contracts import CodeArray, FloatArray, Snapshot, Takes
+from streamlearn.contracts import CodeArray, FloatArray, Snapshot, Takes, is_missing
 from streamlearn.errors import BadLabel, BadParameter, BadShape, BadSnapshot
 
 
@@ -207,7 +207,7 @@ def _code(label: object) -> float:
     """Return the code of one label of any type, NaN if it is none."""
     if isinstance(label, np.generic):
         label = label.item()
-    if label is None or label != label:  # noqa: PLR0124  NaN is what differs from itself
+    if is_missing(label):
         return -1.0
     return float(label) if isinstance(label, int | float) and label in (-1, 0, 1) else np.nan
 

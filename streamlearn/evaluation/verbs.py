@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from streamlearn.contracts import CodeArray, FeatureName, FloatArray, Label, Tested
+from streamlearn.contracts import CodeArray, FeatureName, FloatArray, Label, Tested, is_missing
 from streamlearn.errors import BadLabel, BadParameter
 
 
@@ -114,7 +114,7 @@ class _Verbs(ABC):
         found = []
         for test, late, y in zip(test_values.tolist(), late_values.tolist(), late_labels.tolist(), strict=True):
             found.append(self._forecast(dict(zip(names, test, strict=True))))
-            if not _missing(y):
+            if not is_missing(y):
                 self._learn(dict(zip(names, late, strict=True)), y)
         return self._tested(codes, found)
 
@@ -187,7 +187,7 @@ class VerbClassifier(_Verbs):
         return score, p, math.nan if abstains else float(p >= 0.5)
 
     def _code(self, y: Any) -> int:
-        if _missing(y):
+        if is_missing(y):
             return -1
         if self._by_number and not (isinstance(y, int | float) and y in (-1, 0, 1)):
             raise BadParameter(
@@ -200,7 +200,3 @@ class VerbClassifier(_Verbs):
         elif y != self._negative:
             raise BadLabel(f"prequential: y must be {self.positive!r} or {self._negative!r}, got a third label {y!r}")
         return 0
-
-
-def _missing(y: Any) -> bool:
-    return y is None or (isinstance(y, float) and math.isnan(y))

@@ -43,7 +43,12 @@ def refuse(who: str, name: FeatureName, row: int, value: object, where: str = ""
 
 
 def number(who: str, name: FeatureName, row: int, value: object) -> float:
-    """Return a finite float, or refuse; text is refused even where it looks like a number."""
+    """Return a finite float, or refuse; text is refused even where it looks like a number.
+
+    So are numpy's times and complex numbers, which it would turn into nanoseconds and into their real parts.
+    """
+    if isinstance(value, np.generic) and value.dtype.kind not in "biuf":
+        refuse(who, name, row, value)
     try:
         result = struct.unpack("d", struct.pack("d", value))[0]
     except (struct.error, OverflowError, TypeError):

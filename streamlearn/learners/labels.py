@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamlearn.contracts import CodeArray, Label
+from streamlearn.contracts import CodeArray, Label, is_missing
 from streamlearn.errors import BadLabel, BadParameter, BadSnapshot
 
 POSITIVE, NEGATIVE, UNLABELLED = 1, 0, -1
@@ -24,15 +24,6 @@ _NUMPY = {
     for name in ("bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
 }
 _PYTHON: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
-
-
-def is_missing(y: object) -> bool:
-    """Tell whether y is no label: None, NaN or a missing value of a dataframe."""
-    if y is None:
-        return True
-    if isinstance(y, (float, np.floating)):
-        return bool(y != y)  # noqa: PLR0124 - NaN is the one value that differs from itself
-    return type(y).__name__ in ("NAType", "NaTType")
 
 
 def checked_label(who: str, y: Any) -> Label:

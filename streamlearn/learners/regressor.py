@@ -8,12 +8,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streamlearn.contracts import FeatureName, FloatArray, Tested
+from streamlearn.contracts import FeatureName, FloatArray, Tested, is_missing
 from streamlearn.errors import BadLabel, BadValue
 from streamlearn.features.frames import from_one, labels_of, series_like
 from streamlearn.kernels.rows import first_bad_row
 from streamlearn.learners.batch import Growth, Rows, rows_of_columns
-from streamlearn.learners.labels import is_missing
 from streamlearn.learners.learner import Learner
 
 

@@ -1,14 +1,17 @@
 import math
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from river import linear_model
 
 from streamlearn.errors import BadLabel, BadParameter, BadShape, BadValue
 from streamlearn.evaluation import AUC, RejectCurve, prequential
+from streamlearn.evaluation.blocks import blocks
 from streamlearn.evaluation.forecasts import joined
 from tests.naive import evaluation as naive
 from tests.naive.logistic import NaiveLogistic
@@ -228,11 +231,49 @@ def test_an_empty_stream_gives_an_empty_report():
         ([1, 2], BadShape, r"stream must give \(x, y\) pairs, got int"),
         ((pd.DataFrame({"a": ["x", "y"]}), [1, 0]), BadValue, "feature 'a' must be a finite number"),
         ([(object(), [1, 0])], BadShape, "X must be an array, a dataframe or mappings, got object"),
+        ([({"a": np.datetime64("2024-01-01", "ns")}, 1)], BadValue, "feature 'a' must be .* got np.datetime64"),
+        ([({"a": 10**400}, 1)], BadValue, "feature 'a' must be a finite number, got 1000.*0 in row 0"),
+        (
+            (np.array([["1.5", 2]] * 2, object), [1, 0]),
+            BadValue,
+            "feature 0 must be a finite number, got '1.5' in row 0",
+        ),
+        ((np.array([["2024-01-01"]] * 2, "M8[ns]"), [1, 0]), BadValue, "feature 0 must be a finite number, got "),
+        ((np.ma.array([[1.0], [2.0]], mask=[[0], [1]]), [1, 0]), BadValue, "feature 0 must be .* got None in row 1"),
+        ((pl.DataFrame({"a": [1, None]}), [1, 0]), BadValue, "feature 'a' must be a finite number, got None in row 1"),
+        ((pa.table({"a": [1.5, None]}), [1, 0]), BadValue, "feature 'a' must be a finite number, got None in row 1"),
+        ((pd.DataFrame({"a": pd.array([1, None])}), [1, 0]), BadValue, "feature 'a' must .* got None in row 1"),
+        ((pd.DataFrame({"a": pd.Series([1, "2"], dtype=object)}), [1, 0]), BadValue, "feature 'a' .* got '2' in row 1"),
     ],
 )
 def test_a_stream_that_cannot_be_read_is_refused_with_the_place(stream, error, message):
     with pytest.raises(error, match=f"^prequential: {message}"):
         prequential(stream, NaiveLogistic(), ["auc"])
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        pd.DataFrame({"a": pd.Series([1, 2.5, True], dtype=object)}),
+        pd.DataFrame({"a": pd.array([1.0, 2.5, 1.0], "Float64")}),
+        pl.DataFrame({"a": [Decimal("1.0"), Decimal("2.5"), Decimal("1.0")]}),
+        pa.table({"a": [1.0, 2.5, 1.0]}),
+        np.array([[1], [2.5], [True]], object),
+    ],
+    ids=["objects", "nullable", "decimals", "arrow", "array of objects"],
+)
+def test_numbers_in_any_kind_of_column_are_the_same_numbers(X):
+    (block,) = blocks((X, [1, 0, 1]), 10)
+    assert block.values.tolist() == [[1.0], [2.5], [1.0]]
+
+
+@pytest.mark.parametrize("missing", [None, math.nan, np.nan, pd.NA, pd.NaT])
+def test_whatever_means_no_label_is_no_label(missing):
+    X, y = events(40)
+    labels = y.astype(object)
+    labels[3] = missing
+    for learner in (NaiveLogistic(), linear_model.LogisticRegression()):
+        assert prequential((X, labels), learner, ["auc"]).n_labelled == 39
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from streamlearn.contracts import FeatureName, FloatArray
+from streamlearn.contracts import FeatureName, FloatArray, is_missing
 from streamlearn.errors import BadShape
 from streamlearn.features.frames import Columns, from_array, from_frame, from_many, number
 from streamlearn.features.vocabulary import checked_names
 from streamlearn.kernels.robust_covariance import trimmed_product
-from streamlearn.learners.labels import is_missing
 from streamlearn.learners.robust.trimmed import n_trimmed
 
 
