@@ -15,9 +15,10 @@ def write(measured: Path, target: Path) -> None:
     document = json.loads(measured.read_text())
     parts = [_stream(name, stream) for name, stream in document["streams"].items()]
     machine, versions = document["machine"], ", ".join(f"{k} {v}" for k, v in document["versions"].items())
+    loads = sorted(stream["load"] for stream in document["streams"].values())
     footer = (
-        f"Measured with {versions} on Python {machine['python']}, {machine['cores']} cores, load {machine['load']:.1f} "
-        "at the start."
+        f"Measured with {versions} on Python {machine['python']}, {machine['cores']} cores, load {loads[0]:.0f} to "
+        f"{loads[-1]:.0f} at the start."
     )
     target.write_text("\n\n".join([*parts, footer]) + "\n")
 
@@ -33,7 +34,7 @@ def _stream(name: str, stream: dict[str, Any]) -> str:
     best = max(f"{learner['auc']:.4f}" for learner in learners.values())
     for label, learner in learners.items():
         seconds = statistics.median(learner["seconds"]) / stream["n_events"] * 1e6
-        pairs = zip(learner["seconds"], learners[OURS]["seconds"], strict=True)
+        pairs = zip(learner["seconds"], learners[OURS]["seconds"], strict=False)  # some have one turn
         ratios = sorted(theirs / ours for theirs, ours in pairs)
         auc = f"{learner['auc']:.4f}"
         auc = f"**{auc}**" if auc == best else auc
