@@ -8,18 +8,20 @@ from streamlearn.contracts import FloatArray
 from streamlearn.kernels.jit import kernel
 
 STRIDE = 8  # rows of matrices are padded to a multiple, so that loops over them have no rest
-S, LOW, HIGH, ROWS, RUN = 0, 1, 2, 3, 4  # places in `numbers`
-N_NUMBERS = 5
+S, LOW, HIGH, ROWS, RUN, BELOW, ABOVE = 0, 1, 2, 3, 4, 5, 6  # places in `numbers`
+N_NUMBERS = 7
 
 _LARGEST = 1e150  # targets are clipped here
 _FARTHEST = 1e6  # scaled values are clipped here
-_QUANTILE = 0.4
+QUANTILE = 0.4
 QUANTILE_TO_SIGMA = 1.9069
 """Standard deviation of normal residuals over the 0.4 quantile of their sizes.
 
 Not the median: with 45 % of bad rows that is the 91 % quantile of the good ones, and where their tails are heavy the
 bad rows are then no longer told.
 """
+_SIDES_APART = 4.0
+"""How far below the scale of all residuals that of one side may be: more is a point mass of targets, not bad rows."""
 _CONVEX = 1.0  # sigmas up to which a residual counts in full
 _REDESCEND = 10.0  # sigmas from which on it counts nothing
 _NEAR = 3.0  # scaled size up to which a row counts in full for the convex companion
@@ -158,17 +160,38 @@ def absorb(
 
 
 @kernel
-def _track_scale(size: float, numbers: FloatArray) -> None:
-    """Move the running quantile of the residuals' sizes by a step of fixed ratio."""
-    up = size > numbers[S]
+def believed_quantile(numbers: FloatArray) -> float:
+    """Return the 0.4 quantile of the sizes of good residuals: that of the side of zero where it is less.
+
+    Bad rows on one side leave the other side's spread as it was. In the spread of both the bias counts that they give
+    the convex companion, and is fed back: with 45 % of them any scale grows until none is told from good ones.
+
+    Parameters
+    ----------
+    numbers : float64[N_NUMBERS]
+    """
+    return float(max(min(numbers[BELOW], numbers[ABOVE]), numbers[S] / _SIDES_APART))
+
+
+@kernel
+def _move(size: float, place: int, g: float, numbers: FloatArray) -> None:
+    """Move a running quantile of sizes by a step of fixed ratio."""
+    step = 2.0 * QUANTILE if size > numbers[place] else 2.0 * QUANTILE - 2.0
+    numbers[place] = min(max(numbers[place] * np.exp(step * g), 1e-200), _LARGEST)
+
+
+@kernel
+def _track_scales(off: float, numbers: FloatArray) -> None:
+    """Move the running quantiles of the residuals' sizes, of all and of those on the same side of zero."""
+    size = abs(off)
     run = numbers[RUN]
-    numbers[RUN] = (max(run, 0.0) + 1.0) if up else (min(run, 0.0) - 1.0)
+    numbers[RUN] = (max(run, 0.0) + 1.0) if size > numbers[S] else (min(run, 0.0) - 1.0)
     g = max(1.0 / (numbers[ROWS] + _SCALE_LAG), _SCALE_RATE)
     if abs(numbers[RUN]) > _LONG_RUN:
         # Only a scale that is wrong by orders of magnitude is passed so often in a row: after a constant start.
         g = 0.1
-    step = 2.0 * _QUANTILE if up else 2.0 * _QUANTILE - 2.0
-    numbers[S] = min(max(numbers[S] * np.exp(step * g), 1e-200), _LARGEST)
+    _move(size, S, g, numbers)
+    _move(size, ABOVE if off > 0.0 else BELOW, g, numbers)
 
 
 @kernel
@@ -220,7 +243,8 @@ def bank_rows(
     centre, scale : float64[p - 1]
         Scales of columns that were constant so far are set by their first deviation.
     numbers : float64[N_NUMBERS]
-        0.4 quantile of the residuals' sizes, range of believed targets, rows learned, run of the scale; changed.
+        0.4 quantile of the residuals' sizes, range of believed targets, rows learned, run of the scale, and that
+        quantile of the residuals below and above zero; changed.
     losses, lags, ages : float64[n_experts]
         Bounded losses, rows of being far behind, rows of memory; changed.
     grams, targets, theta : float64[n_experts, p, stride], [n_experts, p], [n_experts, stride]
@@ -244,13 +268,13 @@ def bank_rows(
         first_scales(X[i], centre, scale)
         largest = scaled_row(X[i], centre, scale, z)
         value = min(max(y[i], -_LARGEST), _LARGEST)
-        sigma = QUANTILE_TO_SIGMA * numbers[S]
+        sigma = QUANTILE_TO_SIGMA * believed_quantile(numbers)
         size = abs(value - f)
         if size < _RANGE_SIGMAS * sigma:
             numbers[LOW] = min(numbers[LOW], value)
             numbers[HIGH] = max(numbers[HIGH], value)
         numbers[ROWS] += 1.0
-        _track_scale(size, numbers)
+        _track_scales(value - f, numbers)
         convex = abs(value - each[0]) / sigma
         for k in range(n_experts):
             u = abs(value - each[k]) / sigma

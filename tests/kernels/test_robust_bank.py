@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from streamlearn.kernels.robust_bank import (
+    ABOVE,
+    BELOW,
     HIGH,
     LOW,
     N_NUMBERS,
@@ -14,6 +16,7 @@ from streamlearn.kernels.robust_bank import (
     S,
     absorb,
     bank_rows,
+    believed_quantile,
     first_scales,
     scaled_row,
 )
@@ -52,9 +55,11 @@ def test_bank_is_that_of_the_naive_reference(p):
     y = Z @ rng.normal(size=p - 1) + rng.normal(size=n) + 3
     y[::5] += 100
     arrays = fresh(p)
-    arrays["numbers"][[S, LOW, HIGH]] = 1.0, -5.0, 10.0
+    arrays["numbers"][[S, BELOW, ABOVE, LOW, HIGH]] = 1.0, 1.0, 1.0, -5.0, 10.0
     state = {
         "s": 1.0,
+        "below": 1.0,
+        "above": 1.0,
         "low": -5.0,
         "high": 10.0,
         "n": 0,
@@ -79,7 +84,7 @@ def test_bank_is_that_of_the_naive_reference(p):
 def test_rows_without_a_target_change_nothing():
     p = 4
     arrays = fresh(p)
-    arrays["numbers"][[S, LOW, HIGH]] = 1.0, -5.0, 10.0
+    arrays["numbers"][[S, BELOW, ABOVE, LOW, HIGH]] = 1.0, 1.0, 1.0, -5.0, 10.0
     X = np.random.default_rng(0).normal(size=(30, p - 1))
     out = np.empty(30)
     bank_rows(X, X[:, 0] + 1, out, 2, rates(), *arrays.values())
@@ -87,6 +92,14 @@ def test_rows_without_a_target_change_nothing():
     bank_rows(X, np.full(30, np.nan), out, 2, rates(), *arrays.values())
     assert all((before[name] == arrays[name]).all() for name in before)
     assert np.isfinite(out).all()
+
+
+def test_the_scale_is_that_of_the_narrower_side_within_reason():
+    numbers = np.zeros(N_NUMBERS)
+    numbers[[S, BELOW, ABOVE]] = 2.0, 1.0, 30.0
+    assert believed_quantile(numbers) == 1.0
+    numbers[[BELOW, ABOVE]] = 1e-12, 3.0
+    assert believed_quantile(numbers) == 0.5
 
 
 def test_sweeps_solve_the_equations():

@@ -154,6 +154,34 @@ def test_heavy_tails_do_not_hide_bad_rows_on_one_side(share):
     assert np.median(off[-1000:]) < 2.5
 
 
+@pytest.mark.parametrize("tail", ["heavy", "skew"])
+def test_bad_rows_on_one_side_do_not_feed_the_scale(tail):
+    rng = np.random.default_rng(18)
+    n, p = 5000, 10
+    theta, X = rng.normal(size=p), rng.normal(size=(n, p))
+    off = rng.standard_t(2, size=n) if tail == "heavy" else 1.5 * rng.exponential(size=n) ** 1.5
+    good = X @ theta + off
+    y = np.where(rng.random(n) < 0.4, good + 18.0, good)  # near: four to five of the good targets' deviations
+    model = ORLRegressor()
+    found = np.abs(model.test_then_learn_many(X, y) - good)[1000:].mean()
+    clean = np.abs(ORLRegressor().test_then_learn_many(X, good) - good)[1000:].mean()
+    # By the scale of all residuals twice as much and more.
+    assert found < 1.1 * clean
+
+
+def test_rows_that_fit_exactly_do_not_end_learning():
+    rng = np.random.default_rng(19)
+    exact = rng.random(6000) < 0.3
+    X = np.column_stack([exact, np.where(exact, 0.0, rng.normal(size=6000))])
+    y = np.where(exact, 1.0, 3.0 * X[:, 1] + rng.normal(size=6000))
+    model = ORLRegressor()
+    off = np.abs(model.test_then_learn_many(X, y) - y)[3000:]
+    assert off[exact[3000:]].mean() < 0.01
+    # The mean size of the others' noise is 0.80; their slope is still learned.
+    assert off[~exact[3000:]].mean() < 0.85
+    assert dict(zip(model.feature_names, model.coef_, strict=True))[1] == pytest.approx(3.0, abs=0.1)
+
+
 def test_a_jump_of_the_truth_is_followed():
     X, y, _, theta = problem(6, 3000, 4)
     moved = X @ -theta + np.random.default_rng(7).normal(size=len(X))

@@ -72,12 +72,14 @@ def bank_step(z: list[float], y: float, state: dict, half_lives: list[float | No
     each = [clip(sum(t * v for t, v in zip(theta, z, strict=True))) for theta in state["theta"]]
     shares = [math.exp(-0.3 * (loss - min(state["losses"]))) for loss in state["losses"]]
     f = sum(w * g for w, g in zip(shares, each, strict=True)) / sum(shares)
-    sigma = 1.9069 * state["s"]  # over the 0.4 quantile of |N(0, 1)|
+    least = max(min(state["below"], state["above"]), state["s"] / 4)
+    sigma = 1.9069 * least  # over the 0.4 quantile of |N(0, 1)|
     if abs(y - f) < 4 * sigma:
         state["low"], state["high"] = min(state["low"], y), max(state["high"], y)
     state["n"] += 1
     g = max(1 / (state["n"] + 50), 0.004)
-    state["s"] *= math.exp(0.8 * g if abs(y - f) > state["s"] else -1.2 * g)
+    for which in ("s", "above" if y > f else "below"):
+        state[which] *= math.exp(0.8 * g if abs(y - f) > state[which] else -1.2 * g)
     companion = abs(y - each[0]) / sigma
     for k, half_life in enumerate(half_lives):
         u = abs(y - each[k]) / sigma

@@ -10,13 +10,17 @@ from numpy.typing import NDArray
 
 from streamlearn.contracts import Document, FloatArray
 from streamlearn.kernels.robust_bank import (
+    ABOVE,
+    BELOW,
     HIGH,
     LOW,
     N_NUMBERS,
+    QUANTILE,
     QUANTILE_TO_SIGMA,
     STRIDE,
     S,
     bank_rows,
+    believed_quantile,
     gather_start,
     scaled_row,
 )
@@ -41,6 +45,7 @@ so many. After a start that failed the scale is as far off as the bad rows are, 
 _FAILED = 1.6
 """Times the least sum of squares of half the rows that the bank may leave: a start that held leaves less."""
 
+_FEW = 10  # rows
 _LARGEST = 1e150
 _WAITS, _WATCHES, _SETTLED = 0, 1, 2
 
@@ -206,7 +211,8 @@ class RobustBank:
         gather_start(start.Z, start.y, weights, N_UNBOUNDED, self._rates, self._ages, self._grams, self._targets)
         believed = start.y[weights > _BELIEVED] if (weights > _BELIEVED).any() else np.array([start.middle])
         self._numbers[LOW], self._numbers[HIGH] = believed.min(), believed.max()
-        self._numbers[S] = sigma / QUANTILE_TO_SIGMA * start.unit
+        sizes = _sizes(start.fit.residuals, p)
+        self._numbers[[S, BELOW, ABOVE]] = np.maximum(sizes, 1e-9 / QUANTILE_TO_SIGMA) * start.unit
         self._phase = _WATCHES
 
     def _look_again(self) -> None:
@@ -244,8 +250,8 @@ class RobustBank:
 
     @property
     def scale(self) -> float:
-        """Standard deviation of good residuals, from a running quantile; NaN before the start."""
-        return float(QUANTILE_TO_SIGMA * self._numbers[S]) if self.started else np.nan
+        """Standard deviation of good residuals, from running quantiles; NaN before the start."""
+        return QUANTILE_TO_SIGMA * believed_quantile(self._numbers) if self.started else np.nan
 
     def numbers(self) -> Document:
         """Return what shapes depend on."""
@@ -275,3 +281,16 @@ class RobustBank:
             "targets": self._targets,
             "theta": self._theta,
         }
+
+
+def _sizes(residuals: FloatArray, n_coefficients: int) -> FloatArray:
+    """Return the 0.4 quantile of residuals' sizes of all, of those not above zero, and of those above: float64[3].
+
+    Corrected for the coefficients fitted. A side of few rows counts as all do.
+    """
+    n, sizes = len(residuals), np.abs(residuals)
+    correction = np.sqrt(n / max(n - n_coefficients, 1))
+    whole = np.quantile(sizes, QUANTILE)
+    sides = (sizes[residuals <= 0.0], sizes[residuals > 0.0])
+    found = [np.quantile(side, QUANTILE) if len(side) > _FEW else whole for side in sides]
+    return np.asarray(correction * np.array([whole, *found]), dtype=np.float64)
