@@ -5,6 +5,9 @@ events of both classes the curvature is that of the pairwise loss all the same, 
 which changes the length of the minimiser and not its direction. Layout and the functions that have a namesake in
 auc_wide.py are the same as there, word for word: the compiler's cache does not notice an edit in another file.
 
+A feature's steps shrink with the root of the curvature that it was stepped on: seldom features are still learned when
+frequent ones are settled, and correlated ones still find their place.
+
 A step moves all weights along a class mean. What it adds to a weight is kept as a sum per class and worked in when
 the feature comes again: between two of its events the sum of its values stands still, and only a common factor moves.
 """
@@ -23,15 +26,16 @@ HEADER, MEMORY_HEADER = 16, 32
 COUNT, SEEN = 0, 1
 CLIP, WIDTH, RAW, N_MEMORIES, NONZEROS, SCALING, LOGS, N_LOGS = range(3, 11)
 # Header of a memory, likewise: state, then parameters. COLUMN is its place among the ratios of a bank.
-LLR, OFFSET, RHO, SOLVED_AT, LOSS, SHRINK = range(6)
+LLR, OFFSET, RHO, SOLVED_AT, FADE, SHRINK = range(6)
 WEIGHT, SCALE, SCORE, SPREAD = 6, 8, 10, 12
 DECAY, CLASS_CLOCK, EVERY, REGULARIZATION, RATE, COLUMN = range(14, 20)
 JUDGED = 28  # weights of the scores in SCORE and SPREAD, by class
 DOT, DRIFT, GRAM = 20, 22, 24  # w . c_k; what the steps added along c_k; c_0 . c_0, c_0 . c_1, c_1 . c_1 in the metric
 # Record: TIMES it was not 0; MEAN and VARIANCE over all of the first AT events; two values other than 0.
 TIMES, AT, MEAN, VARIANCE, PEAK, FIRST, SECOND, METRIC, LOG, N_COMMON = range(10)
-# Own numbers: sums of values of each class; the weight, as of when DRIFT was what is kept behind it.
-SUM, W, DRIFTED, N_OWN = 0, 2, 3, 5
+# Own numbers: sums of values of each class; the weight, as of when DRIFT was what is kept behind it; the curvature that
+# was stepped on, and the squared scale that it leaves, as of the last event with the feature.
+SUM, W, DRIFTED, CURVATURE, TRUST, N_OWN = 0, 2, 3, 5, 6, 7
 HUGE = 1e150  # values saturate here: squares of differences stay below the largest double
 MANY = 1e300  # marks a feature that took more than two values other than 0
 N_BEFORE_CLIP = 3.0  # the fourth value is the first to be clipped
@@ -41,8 +45,8 @@ FEWEST = 1e-3  # events that calibration takes itself to be made of, at least
 SCALE_FLOOR = 1e-60  # of the common factor of forgetting
 STANDARD = 1.0
 POOLED = 10.0  # events that the common metric counts for, beside those of a feature itself
-LARGE = 1e300  # losses saturate here
-COMPARATOR = 1.0  # size of the weights that the automatic step bets on, in scaled features
+LARGE = 1e300  # curvatures saturate here
+NOISE = 30.0  # curvature that halves the square of a feature's steps; chosen on 13 sets other than spam_stream
 
 
 @kernel
@@ -123,7 +127,7 @@ def _weight(H: FloatArray, R: FloatArray, j: int, own: int) -> float:
     """Return the weight of feature j, with all that the steps since its last event added along the class means."""
     moved = R[j, own + SUM] * (H[DRIFT] - R[j, own + DRIFTED])
     moved += R[j, own + SUM + 1] * (H[DRIFT + 1] - R[j, own + DRIFTED + 1])
-    return float(H[SHRINK] * (R[j, own + W] + R[j, METRIC] * moved))
+    return float(H[SHRINK] * (R[j, own + W] + R[j, own + TRUST] * moved))
 
 
 @kernel
@@ -173,16 +177,18 @@ def sweep(F: FloatArray, R: FloatArray) -> None:
         f0 = H[SCALE] / H[WEIGHT] if H[WEIGHT] > 0.0 else 0.0
         f1 = H[SCALE + 1] / H[WEIGHT + 1] if H[WEIGHT + 1] > 0.0 else 0.0
         for j in range(m):
-            w, c0, c1, p = _weight(H, R, j, own), f0 * R[j, own + SUM], f1 * R[j, own + SUM + 1], R[j, METRIC]
+            w, c0, c1, p = _weight(H, R, j, own), f0 * R[j, own + SUM], f1 * R[j, own + SUM + 1], R[j, own + TRUST]
             R[j, own + W], R[j, own + DRIFTED], R[j, own + DRIFTED + 1] = w, 0.0, 0.0
             R[j, own + SUM] *= H[SCALE]
             R[j, own + SUM + 1] *= H[SCALE + 1]
+            R[j, own + CURVATURE] *= H[FADE]
             H[DOT] += w * c0
             H[DOT + 1] += w * c1
             H[GRAM] += p * c0 * c0
             H[GRAM + 1] += p * c0 * c1
             H[GRAM + 2] += p * c1 * c1
-        H[DRIFT], H[DRIFT + 1], H[SHRINK], H[SCALE], H[SCALE + 1] = 0.0, 0.0, 1.0, 1.0, 1.0
+        H[DRIFT], H[DRIFT + 1] = 0.0, 0.0
+        H[SHRINK] = H[SCALE] = H[SCALE + 1] = H[FADE] = 1.0
         H[SOLVED_AT] = F[COUNT]
     F[LOGS], F[N_LOGS] = 0.0, 0.0
     for j in range(m):
@@ -218,36 +224,41 @@ def _move_means(H: FloatArray, label: int, product: float, with_own: float, with
 
 
 @kernel
-def _rate(H: FloatArray, square: float, loss: float) -> float:
-    """Return the step of Theorem 3 for this event's smoothness, a class weighing 2 at most; or the one that is given.
+def _trust(R: FloatArray, j: int, curvature: float) -> float:
+    """Return the squared scale of the steps of feature j: its own, less for what was learned of its weight already.
 
-    ``1/(theta + sqrt(theta^2 + 2 theta L/D^2))`` with the loss so far for the unknown loss of the best weights.
+    By the root, as in Duchi, Hazan & Singer 2011, but of the curvature, which no unit of the labels enters. Without
+    the root, which is least squares as if features were independent, correlated features hardly come right.
     """
-    H[LOSS] = min(H[DECAY] * H[LOSS] + loss, LARGE)
-    theta = H[REGULARIZATION] + 2.0 * square
-    if square <= 0.0:
-        return 0.0
-    if H[RATE] > 0.0:
-        return float(H[RATE])
-    return float(1.0 / (theta + math.sqrt(theta) * math.sqrt(theta + 2.0 * H[LOSS] / COMPARATOR**2)))
+    return float(R[j, METRIC] / math.sqrt(1.0 + R[j, METRIC] * curvature)) if R[j, METRIC] > 0.0 else 0.0
 
 
 @kernel
-def _step(F: FloatArray, H: FloatArray, label: int, product: float, x0: float, x1: float, square: float) -> float:
+def _heaviness(F: FloatArray, H: FloatArray, label: int) -> float:
+    """Return what an event of a class weighs beside others, 1 where classes are of one size, and 2 at most."""
+    if H[CLASS_CLOCK]:
+        return float(2.0 * F[SEEN + 1 - label] / (F[SEEN] + F[SEEN + 1]))
+    return float(2.0 * H[WEIGHT + 1 - label] / (H[WEIGHT] + H[WEIGHT + 1]))
+
+
+@kernel
+def _step(
+    H: FloatArray, label: int, heavy: float, product: float, x0: float, x1: float, square: float, trusted: float
+) -> float:
     """Take a step for an event whose products with the class means and itself are given; return its factor.
 
-    The entries of the event are left to the caller: ``w_j -= SHRINK factor METRIC_j x_j``.
+    The entries of the event are left to the caller: ``w_j -= SHRINK factor TRUST_j x_j``. `trusted` is the share of
+    their squared scale that the steps of its features still have; weights shrink by no more.
     """
     other = 1 - label
-    sign, share = (1.0, H[WEIGHT]) if label == 1 else (-1.0, H[WEIGHT + 1])
-    heavy = 2.0 * share / (H[WEIGHT] + H[WEIGHT + 1])
-    if H[CLASS_CLOCK]:
-        heavy = 2.0 * F[SEEN + other] / (F[SEEN] + F[SEEN + 1])
+    sign = 1.0 if label == 1 else -1.0
     with_other, gram = (x0, H[GRAM]) if label == 1 else (x1, H[GRAM + 2])
     distance = max(square - 2.0 * with_other + gram, 0.0)
     miss = min(max(product - H[DOT + other] - sign, -HUGE), HUGE)
-    rate = _rate(H, distance, 0.5 * heavy * miss * miss)
-    kept = 1.0 - min(rate * H[REGULARIZATION], 0.5)
+    rate = H[RATE] if H[RATE] > 0.0 else 1.0 / (NOISE + heavy * distance)
+    if distance <= 0.0:
+        rate = 0.0
+    kept = 1.0 - min(rate * trusted * H[REGULARIZATION], 0.5)
     H[SHRINK] *= kept
     move = rate * heavy * miss
     H[DOT] = kept * H[DOT] - move * (x0 - H[GRAM + other])
@@ -258,10 +269,8 @@ def _step(F: FloatArray, H: FloatArray, label: int, product: float, x0: float, x
 
 
 @kernel
-def _take_values(
-    F: FloatArray, R: FloatArray, columns: IntArray, values: FloatArray, clipped: FloatArray, old: FloatArray
-) -> None:
-    """Take an event into the common numbers; write its values as they count, and the metric as it was."""
+def _take_values(F: FloatArray, R: FloatArray, columns: IntArray, values: FloatArray, clipped: FloatArray) -> None:
+    """Take an event into the common numbers; write its values as they count."""
     n = F[COUNT]
     for k in range(columns.size):
         clipped[k] = _clipped(F, R, columns[k], values[k])
@@ -270,14 +279,13 @@ def _take_values(
         _take_value(R, columns[k], values[k], n)
         _take_spread(F, R, columns[k])
     for k in range(columns.size):
-        old[k] = R[columns[k], METRIC]
         R[columns[k], METRIC] = _metric(F, R, columns[k])
     F[COUNT] = n + 1.0
 
 
 @kernel
 def _learn_memory(
-    F: FloatArray, R: FloatArray, e: int, columns: IntArray, x: FloatArray, old: FloatArray, label: int, product: float
+    F: FloatArray, R: FloatArray, e: int, columns: IntArray, x: FloatArray, label: int, product: float
 ) -> None:
     """Learn one event into a memory, whose weights have faded for it."""
     H, own = _memory(F, e), N_COMMON + e * N_OWN
@@ -286,15 +294,17 @@ def _learn_memory(
     after, theirs = H[SCALE + label] / total, H[SCALE + other] / H[WEIGHT + other] if H[WEIGHT + other] > 0.0 else 0.0
     with_own = with_other = square = 0.0
     for k in range(columns.size):
-        j, p = columns[k], old[k]
+        j, p = columns[k], R[columns[k], own + TRUST]
         with_own += p * x[k] * (before * R[j, own + SUM + label])
         with_other += p * x[k] * (theirs * R[j, own + SUM + other])
         square += p * x[k] * x[k]
     _move_means(H, label, product, with_own, with_other, square)
-    with_own = with_other = square = 0.0
+    with_own = with_other = square = whole = 0.0
     for k in range(columns.size):
         j = columns[k]
-        p, change = R[j, METRIC], R[j, METRIC] - old[k]
+        p = _trust(R, j, H[FADE] * R[j, own + CURVATURE])
+        change = p - R[j, own + TRUST]
+        R[j, own + TRUST] = p
         R[j, own + SUM + label] += x[k] / H[SCALE + label]
         mine, yours = after * R[j, own + SUM + label], theirs * R[j, own + SUM + other]
         H[GRAM + 2 * label] += change * mine * mine
@@ -303,33 +313,37 @@ def _learn_memory(
         with_own += p * x[k] * mine
         with_other += p * x[k] * yours
         square += p * x[k] * x[k]
+        whole += R[j, METRIC] * x[k] * x[k]
     if F[SEEN] and F[SEEN + 1]:
         x0, x1 = (with_other, with_own) if label else (with_own, with_other)
-        factor = _step(F, H, label, product, x0, x1, square)
+        heavy = _heaviness(F, H, label)
+        factor = _step(H, label, heavy, product, x0, x1, square, square / whole if whole > 0.0 else 0.0)
+        gain = heavy / (NOISE * H[FADE]) if H[RATE] == 0.0 else 0.0
         for k in range(columns.size):
-            R[columns[k], own + W] -= factor * R[columns[k], METRIC] * x[k]
+            j = columns[k]
+            d = x[k] - theirs * R[j, own + SUM + other]
+            R[j, own + W] -= factor * R[j, own + TRUST] * x[k]
+            R[j, own + CURVATURE] = min(R[j, own + CURVATURE] + gain * d * d, LARGE)
 
 
 @kernel
-def _learn_row(
-    F: FloatArray, R: FloatArray, columns: IntArray, values: FloatArray, label: int, scratch: FloatArray
-) -> None:
-    """Learn one event; scratch, float64[2, >= n_entries], is written."""
+def _learn_row(F: FloatArray, R: FloatArray, columns: IntArray, values: FloatArray, label: int, x: FloatArray) -> None:
+    """Learn one event; x, float64[>= n_entries], is written."""
     both, low = F[SEEN] > 0.0 and F[SEEN + 1] > 0.0, False
     for e in range(int(F[N_MEMORIES])):
         H = _memory(F, e)
         H[OFFSET] = _product(F, R, e, columns, values)
         score = min(max(H[OFFSET] - 0.5 * (H[DOT] + H[DOT + 1]), -HUGE), HUGE)
         low = _age(H, label) or low
+        H[FADE] *= H[DECAY]
         if both:
             _calibrate(H, score, label)
     F[SEEN + label] += 1.0
-    x, old = scratch[0], scratch[1]
-    _take_values(F, R, columns, values, x, old)
+    _take_values(F, R, columns, values, x)
     for e in range(int(F[N_MEMORIES])):
         H = _memory(F, e)
-        _learn_memory(F, R, e, columns, x, old, label, H[OFFSET])
-        low = low or H[SHRINK] < SCALE_FLOOR
+        _learn_memory(F, R, e, columns, x, label, H[OFFSET])
+        low = low or H[SHRINK] < SCALE_FLOOR or H[FADE] < SCALE_FLOOR
     F[NONZEROS] += columns.size
     H = _memory(F, 0)
     due = F[COUNT] - H[SOLVED_AT] >= H[EVERY] if H[EVERY] else F[NONZEROS] >= F[WIDTH]
@@ -388,7 +402,7 @@ def run(
     chances : float64[n] or empty
         Written: P(class 1) by the first memory.
     """
-    scratch = np.empty((2, R.shape[0]))
+    x = np.empty(R.shape[0])
     for i in range(codes.size):
         a, b = pointers[i], pointers[i + 1]
         if ratios.size or chances.size:
@@ -396,4 +410,4 @@ def run(
         if codes[i] >= -1 and b > a:
             F[WIDTH] = max(F[WIDTH], columns[b - 1] + 1.0)
         if codes[i] >= 0:
-            _learn_row(F, R, columns[a:b], values[a:b], int(codes[i]), scratch)
+            _learn_row(F, R, columns[a:b], values[a:b], int(codes[i]), x)

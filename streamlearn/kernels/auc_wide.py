@@ -23,7 +23,7 @@ HEADER, MEMORY_HEADER = 16, 32
 COUNT, SEEN = 0, 1
 CLIP, WIDTH, RAW, N_MEMORIES, NONZEROS, SCALING, LOGS, N_LOGS = range(3, 11)
 # Header of a memory, likewise: state, then parameters. COLUMN is its place among the ratios of a bank.
-LLR, OFFSET, RHO, SOLVED_AT, LOSS, SHRINK = range(6)
+LLR, OFFSET, RHO, SOLVED_AT, FADE, SHRINK = range(6)
 WEIGHT, SCALE, SCORE, SPREAD = 6, 8, 10, 12
 DECAY, CLASS_CLOCK, EVERY, REGULARIZATION, RATE, COLUMN = range(14, 20)
 JUDGED = 28  # weights of the scores in SCORE and SPREAD, by class

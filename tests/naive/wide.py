@@ -91,7 +91,8 @@ class Steps:
         self.w = np.zeros(m)
         self.metric = np.zeros(m)
         self.log = np.full(m, np.nan)
-        self.loss = 0.0
+        self.curvature = np.zeros(m)
+        self.trust = np.zeros(m)
 
     def score(self, x: np.ndarray) -> float:
         if not self.events.both():
@@ -104,6 +105,9 @@ class Steps:
         cut = self.events.clipped(x)
         self.events.add(x, label, before if both else None)
         self._measure(x)
+        self.curvature *= 1.0 if self.events.half_life is None else 0.5 ** (1 / self.events.half_life)
+        own = np.flatnonzero(x)
+        self.trust[own] = self.metric[own] / np.sqrt(1 + self.metric[own] * self.curvature[own])
         if not self.events.both():
             return
         (w0, c0, _), (w1, c1, _) = self.events.moments(0), self.events.moments(1)
@@ -111,12 +115,12 @@ class Steps:
             w0, w1 = self.events.labels.count(0), self.events.labels.count(1)
         heavy = 2 * (w0 if label else w1) / (w0 + w1)
         d, sign = cut - (c0 if label else c1), 1 if label else -1
-        miss, square = self.w @ d - sign, self.metric @ d**2
-        g = 1.0 if self.events.half_life is None else 0.5 ** (1 / self.events.half_life)
-        self.loss = g * self.loss + heavy * miss**2 / 2
-        theta = self.ridge + 2 * square
-        rate = 1 / (theta + math.sqrt(theta**2 + 2 * theta * self.loss)) if square > 0 else 0.0
-        self.w = self.w * (1 - rate * self.ridge) - rate * heavy * miss * self.metric * d
+        miss, own = self.w @ d - sign, np.flatnonzero(x)
+        rate = 1 / (30 + heavy * (self.trust @ d**2)) if self.trust @ d**2 > 0 else 0.0
+        whole = self.metric[own] @ cut[own] ** 2
+        left = self.trust[own] @ cut[own] ** 2 / whole if whole > 0 else 0.0
+        self.w = self.w * (1 - rate * left * self.ridge) - rate * heavy * miss * self.trust * d
+        self.curvature[own] += heavy * d[own] ** 2 / 30
 
     def _measure(self, x: np.ndarray) -> None:
         X = np.array(self.events.raw)

@@ -50,7 +50,7 @@ class Records:
         self.R: FloatArray = np.zeros((capacity(0), auc_wide.N_COMMON + n_memories * self._kernels.N_OWN))
         for e in range(n_memories):
             H = self.memory(e)
-            H[auc_wide.SCALE : auc_wide.SCALE + 2] = H[auc_wide.SHRINK] = 1.0
+            H[auc_wide.SCALE : auc_wide.SCALE + 2] = H[auc_wide.SHRINK] = H[auc_wide.FADE] = 1.0
         self.write_sizes()
 
     @property
