@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from itertools import groupby
+from collections.abc import Callable, Iterable
 from typing import cast
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
+from .chunks import Chunk, stretches
 from .client import Event, log
 from .order import Order
 from .partitions import Partition
@@ -67,25 +67,28 @@ class Shelf:
         """Return the partition of a message, None where it was given up meanwhile."""
         return self._places.get((message.topic(), message.partition()))
 
-    def put(self, messages: list[Event]) -> None:
-        """Take messages that came, in their order."""
-        # Looking at the place of every message costs a fifth of fetching.
-        groups = iter([messages]) if len(self._places) == 1 else _stretches(messages)
-        for group in groups:
-            partition = self.find(group[0])
-            if partition is not None:
-                if not partition.messages:
-                    partition.turn = self._next_turn()
-                partition.put(group)
+    @property
+    def one_topic(self) -> bool:
+        """Whether all partitions are of one topic."""
+        return len({partition.topic for partition in self.partitions.values()}) == 1
 
-    def take(self, limit: int) -> tuple[Partition, list[Event]] | None:
+    def put(self, came: Iterable[tuple[str, int, Chunk]]) -> None:
+        """Take messages that came, in their order, with topic and number of their partitions."""
+        for topic, number, chunk in came:
+            partition = self._places.get((topic, number))
+            if partition is not None:  # else it was given up meanwhile
+                if not partition.chunks:
+                    partition.turn = self._next_turn()
+                partition.put(chunk)
+
+    def take(self, limit: int) -> tuple[Partition, Chunk] | None:
         """Hand out the next messages; None where they have not come."""
         pick = self.order.next(self.partitions.values())
         if pick is None:
             return None
         partition, most, before = pick
         taken = partition.take(min(limit, most), before)
-        if not taken:
+        if taken is None:
             return None
         partition.turn = self._next_turn()
         return partition, taken
@@ -97,18 +100,13 @@ class Shelf:
     def load(self) -> float:
         """Return how full it is; 1 or more is full."""
         n_bytes = sum(partition.n_bytes for partition in self.partitions.values())
-        n_messages = sum(len(partition.messages) for partition in self.partitions.values())
+        n_messages = sum(partition.n_messages for partition in self.partitions.values())
         return max(n_bytes / self._most_bytes, n_messages / MOST_MESSAGES)
 
     def wanted(self) -> Partition | None:
         """Return the partition that everything waits for, if its messages have not come."""
         pick = self.order.next(self.partitions.values())
-        return pick[0] if pick is not None and not pick[0].messages else None
-
-
-def _stretches(messages: list[Event]) -> Iterator[list[Event]]:
-    for _, group in groupby(messages, key=lambda message: (message.topic(), message.partition())):
-        yield list(group)
+        return pick[0] if pick is not None and not pick[0].chunks else None
 
 
 class Fetcher:
@@ -124,8 +122,10 @@ class Fetcher:
     refresh : callable
         Called every `every_s` seconds.
     every_s : float
-    look : callable
+    between : callable
         Called between two calls of the consumer.
+    one_topic : bool
+        Whether all messages are of one topic.
     """
 
     def __init__(
@@ -135,11 +135,13 @@ class Fetcher:
         on_error: Callable[[KafkaError, Event], None],
         refresh: Callable[[], None],
         every_s: float,
-        look: Callable[[], None],
+        between: Callable[[], None],
+        *,
+        one_topic: bool,
     ) -> None:
         self._consumer, self._shelf = consumer, shelf
         self._on_error, self._refresh, self._every_s = on_error, refresh, every_s
-        self._look = look
+        self._between, self._one_topic = between, one_topic
         self._thread = threading.Thread(target=self._run, name="kafka-fetcher", daemon=True)
         self._stopping = False
         self._full = False
@@ -177,18 +179,20 @@ class Fetcher:
 
     def _fetch(self) -> None:
         self._make_room()
-        self._look()
+        self._between()
         if self._stopping:
             return
         first = self._consumer.poll(WAIT_S)
         if first is None:
             return
         came = [first, *self._consumer.consume(CHUNK - 1, 0)]
-        bad = [(error, cast("Event", message)) for message in came if (error := message.error()) is not None]
-        good = [message for message in came if message.error() is None] if bad else came
+        bad: list[tuple[KafkaError, Event]] = []
+        if any(map(Message.error, came)):  # every error is true
+            bad = [(error, cast("Event", message)) for message in came if (error := message.error()) is not None]
+            came = [message for message in came if message.error() is None]
+        chunks = list(stretches(came, one_topic=self._one_topic)) if came else []
         with self._shelf.changed:
-            if good:
-                self._shelf.put(cast("list[Event]", good))
+            self._shelf.put(chunks)
             for error, message in bad:
                 if error.code() == KafkaError._PARTITION_EOF:
                     self._reach_end(message)

@@ -33,14 +33,21 @@ class Members:
     consumer : Consumer
     open_partition : callable, (topic, number) -> Partition
         Looks up where a partition goes on.
+    tell_group : callable
+        Commits what the newest checkpoint knows.
     options : dict
         Of the client: they tell the protocol.
     """
 
     def __init__(
-        self, shelf: Shelf, consumer: Consumer, open_partition: Callable[[str, int], Partition], options: Options
+        self,
+        shelf: Shelf,
+        consumer: Consumer,
+        open_partition: Callable[[str, int], Partition],
+        tell_group: Callable[[], None],
+        options: Options,
     ) -> None:
-        self._shelf, self._consumer, self._open = shelf, consumer, open_partition
+        self._shelf, self._consumer, self._open, self._tell_group = shelf, consumer, open_partition, tell_group
         strategy = str(options.get("partition.assignment.strategy", ""))
         self._by_steps = options.get("group.protocol") == "consumer" or "cooperative" in strategy
         self._stopping: Callable[[], bool] = bool
@@ -121,6 +128,7 @@ class Members:
                 if not done:
                     shelf.error = Rewind(f"{', '.join(names)} had to go before there was a checkpoint")
             shelf.drop(names)
+        self._tell_group()
         log.info("gave up %s", ", ".join(names) or "nothing")
         self._leave(consumer, places)
 

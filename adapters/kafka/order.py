@@ -42,7 +42,7 @@ class Arrival:
 
     def next(self, partitions: Collection[Partition]) -> Pick | None:
         """Return the partition with messages that was served least recently."""
-        waiting = [partition for partition in partitions if partition.messages]
+        waiting = [partition for partition in partitions if partition.chunks]
         if not waiting:
             return None
         return min(waiting, key=lambda partition: partition.turn), _ANY, None
@@ -56,7 +56,7 @@ class RoundRobin:
 
     def next(self, partitions: Collection[Partition]) -> Pick | None:
         """Return the first partition, by name, of those that are furthest behind by whole rounds."""
-        going = [partition for partition in partitions if partition.messages or not partition.done]
+        going = [partition for partition in partitions if partition.chunks or not partition.done]
         if not going:
             return None
         first = min(going, key=lambda partition: (_round(partition), partition.topic, partition.number))
@@ -94,8 +94,7 @@ class Recorded:
             partition = known.get(name)
             if partition is None:
                 return None
-            ahead = partition.messages[0].offset() if partition.messages else partition.fetched
-            if max(partition.offset, ahead) < end:
+            if max(partition.offset, partition.ahead) < end:
                 return partition, _ANY, end
             self._runs.popleft()
         return self._then.next(partitions)

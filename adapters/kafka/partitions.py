@@ -9,7 +9,8 @@ from typing import Any
 
 from streamlearn.contracts import Position
 
-from .client import Event, name_of
+from .chunks import Chunk
+from .client import name_of
 
 
 @dataclass(slots=True)
@@ -35,8 +36,8 @@ class Partition:
         Offset at which this process took it over.
     fetched : int
         Offset behind the last message that came.
-    messages : deque of Event
-        What came and was not handed out, its total size `n_bytes`.
+    chunks : deque of Chunk
+        What came and was not handed out: `n_messages` of `n_bytes`.
     turn : int
         When it was handed something last, for fairness.
     stop : int or None
@@ -55,7 +56,8 @@ class Partition:
     skipped: int = 0
     began: int = 0
     fetched: int = 0
-    messages: deque[Event] = field(default_factory=deque)
+    chunks: deque[Chunk] = field(default_factory=deque)
+    n_messages: int = 0
     n_bytes: int = 0
     turn: int = 0
     stop: int | None = None
@@ -84,40 +86,57 @@ class Partition:
         text = json.dumps(extra) if extra else ""
         return Position(self.name, self.offset, self.record, self.fingerprint, text)
 
-    def put(self, messages: list[Event]) -> None:
+    def put(self, chunk: Chunk) -> None:
         """Take messages that came."""
         # A fetch that was under way when the position was changed may bring what was handed out before.
-        if messages[0].offset() < self.fetched:
-            messages = [message for message in messages if message.offset() >= self.fetched]
-            if not messages:
-                return
-        self.fetched = messages[-1].offset() + 1
-        self.messages.extend(messages)
-        self.n_bytes += sum(map(len, messages))
+        known = chunk.before(self.fetched)
+        if known == len(chunk):
+            return
+        if known:
+            _, chunk = chunk.split(known)
+        self.fetched = int(chunk.offsets[-1]) + 1
+        self.chunks.append(chunk)
+        self.n_messages += len(chunk)
+        self.n_bytes += chunk.n_bytes
         self.high = max(self.high, self.fetched)
 
-    def take(self, limit: int, before: int | None = None) -> list[Event]:
-        """Hand out up to `limit` messages, none at offset `before` or behind it."""
-        queue = self.messages
-        taken: list[Event] = []
-        while queue and len(taken) < limit and (before is None or queue[0].offset() < before):
-            taken.append(queue.popleft())
-        self.n_bytes -= sum(map(len, taken))
-        return taken
+    @property
+    def ahead(self) -> int:
+        """Offset of the first message that waits, or of the next one to come."""
+        return int(self.chunks[0].offsets[0]) if self.chunks else self.fetched
+
+    def take(self, limit: int, before: int | None = None) -> Chunk | None:
+        """Hand out up to `limit` messages, none at offset `before` or behind it; None where there is none."""
+        taken: list[Chunk] = []
+        while self.chunks and limit > 0:
+            chunk = self.chunks.popleft()
+            n = min(limit, len(chunk) if before is None else chunk.before(before))
+            if n < len(chunk):
+                chunk, rest = chunk.split(n)
+                self.chunks.appendleft(rest)
+                limit = n  # nothing behind it
+            if n:
+                taken.append(chunk)
+            limit -= n
+        if not taken:
+            return None
+        found = Chunk.joined(taken)
+        self.n_messages -= len(found)
+        self.n_bytes -= found.n_bytes
+        return found
 
     def reached_end(self, offset: int) -> bool:
         """Note that nothing is there before `offset`; return whether the position moved without an event."""
         self.fetched = max(self.fetched, offset)
         self.high = max(self.high, offset)
         self.done = self.stop is not None and self.fetched >= self.stop
-        if self.messages or self.offset >= self.fetched:
+        if self.chunks or self.offset >= self.fetched:
             return False
         self.offset = self.fetched
         return True
 
     def clear(self) -> None:
         """Drop what waits, as if it had not come: whoever is next begins with it."""
-        if self.messages:
-            self.fetched = self.messages[0].offset()
-        self.messages.clear()
-        self.n_bytes = 0
+        self.fetched = self.ahead
+        self.chunks.clear()
+        self.n_messages = self.n_bytes = 0

@@ -101,6 +101,6 @@ class Places:
         partition.jumps += 1
         partition.skipped += max(0, offset - partition.fetched)
         partition.fetched = offset
-        if not partition.messages:
+        if not partition.chunks:
             partition.offset = offset
             partition.began = min(partition.began, offset)

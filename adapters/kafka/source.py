@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from streamlearn.contracts import Batch, IntArray, Position, Rejected
+from streamlearn.contracts import Batch, Position, Rejected
 from streamlearn.errors import SourceError
 from streamlearn.runtime.records import empty_batch
 from streamlearn.runtime.runs import Run
 
+from .chunks import Chunk
 from .client import (
     REQUEST_S,
     Cluster,
@@ -58,17 +58,23 @@ class KafkaSource:
         options = {**bounds, REFRESH: REFRESH_MS, **reading.options}
         own = {"group.id": reading.group, "enable.auto.commit": False, "auto.offset.reset": "error"}
         self.consumer = Consumer({**resolved(options), **own, "enable.partition.eof": True, "logger": log})
-        self._members = Members(self._shelf, self.consumer, self._partition_at_group, options)
+        self._members = Members(self._shelf, self.consumer, self._partition_at_group, self._tell_group, options)
         every_s = float(options[REFRESH]) / 1000
         self._fetcher = Fetcher(
-            self.consumer, self._shelf, self._take_error, self._refresh, every_s, self._between_polls
+            self.consumer,
+            self._shelf,
+            self._take_error,
+            self._refresh,
+            every_s,
+            self._between_polls,
+            one_topic=len(reading.topics) == 1,
         )
         self._told: list[TopicPartition] = []  # offsets that the group is still to hear of
         self._places = Places(reading, self.consumer, contact)
         self._topics = Topics({}, {})
         self._known: dict[str, Position] = {}
         self._pieces: Iterator[Piece] = iter(())
-        self._piece_of: tuple[Partition, list[Event], int] | None = None
+        self._piece_of: tuple[Partition, Chunk, int] | None = None
         self._closed = False
 
     # -- the contract of a source --------------------------------------------------------------------------------------
@@ -106,9 +112,9 @@ class KafkaSource:
                     raise shelf.error
                 taken = None if self._members.waiting else shelf.take(max_events)
                 if taken is not None:
-                    partition, messages = taken
+                    partition, chunk = taken
                     # At once: a checkpoint of now does not have them, and must not set the partition free.
-                    self._piece_of = (partition, messages, 0)
+                    self._piece_of = (partition, chunk, 0)
                     shelf.changed.notify_all()
                     break
                 if shelf.moved or self._members.waiting:
@@ -118,8 +124,7 @@ class KafkaSource:
                 remaining_s = deadline_s - time.monotonic()
                 if remaining_s <= 0 or not shelf.changed.wait(remaining_s):
                     return empty_batch(())
-        values = [message.value() for message in messages]
-        self._pieces = self._payload.pieces(partition.name, values)
+        self._pieces = self._payload.pieces(partition.name, chunk.values)
         return self._next_piece()
 
     def commit(self, positions: Sequence[Position]) -> None:
@@ -204,21 +209,21 @@ class KafkaSource:
     def _next_piece(self) -> Batch | None:
         if self._piece_of is None:
             return None
-        partition, messages, begin = self._piece_of
+        partition, chunk, begin = self._piece_of
         piece = next(self._pieces, None)
         if piece is None:
             self._piece_of = None
             return None
-        self._piece_of = (partition, messages, piece.stop)
-        return self._batch(partition, messages, begin, piece)
+        self._piece_of = (partition, chunk, piece.stop)
+        return self._batch(partition, chunk, begin, piece)
 
-    def _batch(self, partition: Partition, messages: list[Event], begin: int, piece: Piece) -> Batch:
-        offsets: IntArray = np.fromiter((message.offset() for message in messages), np.int64, len(messages))
+    def _batch(self, partition: Partition, chunk: Chunk, begin: int, piece: Piece) -> Batch:
+        values, offsets = chunk.values, chunk.offsets
         with self._shelf.changed:
             partition.record += piece.stop - begin
-            behind = offsets[piece.stop] if piece.stop < len(messages) else offsets[-1] + 1
+            behind = offsets[piece.stop] if piece.stop < len(chunk) else offsets[-1] + 1
             partition.offset = int(behind)
-            if piece.stop == len(messages) and not partition.messages:
+            if piece.stop == len(chunk) and not partition.chunks:
                 partition.offset = max(partition.offset, partition.fetched)
             position = partition.position()
             moved = self._moved(but=partition.name)
@@ -226,7 +231,7 @@ class KafkaSource:
 
         def origin(row: int) -> tuple[int, bytes]:
             index = int(rows[row])
-            return int(offsets[index]), messages[index].value() or b""
+            return int(offsets[index]), values[index] or b""
 
         rejected = tuple(
             Rejected(
@@ -235,7 +240,7 @@ class KafkaSource:
                 int(offsets[index]),
                 kind,
                 f"{name}, offset {offsets[index]}: {reason}",
-                messages[index].value() or b"",
+                values[index] or b"",
             )
             for index, kind, reason in piece.refused
         )
@@ -261,7 +266,7 @@ class KafkaSource:
 
     def _is_at_end(self) -> bool:
         parts = self._shelf.partitions.values()
-        return self._reading.until_end and all(part.done and not part.messages for part in parts)
+        return self._reading.until_end and all(part.done and not part.chunks for part in parts)
 
     # -- partitions ----------------------------------------------------------------------------------------------------
     def _partition(self, topic: str, number: int, *, late: bool = False) -> Partition:
@@ -364,6 +369,6 @@ class KafkaSource:
 
 def _as_fetched(partition: Partition) -> Partition:
     """Let an empty partition stand where it was fetched to, so that a range check speaks of that."""
-    if not partition.messages:
+    if not partition.chunks:
         partition.offset = partition.fetched
     return partition

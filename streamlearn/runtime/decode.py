@@ -210,7 +210,9 @@ class View:
 
     def __init__(self, buffer: bytes) -> None:
         self.buffer = buffer
-        self.bytes: NDArray[np.uint8] = np.frombuffer(buffer + PADDING, dtype=np.uint8)
+        # What ends with the padding ends behind its last line, as that has a line end: no copy is needed.
+        padded = buffer if buffer.endswith(PADDING) else buffer + PADDING
+        self.bytes: NDArray[np.uint8] = np.frombuffer(padded, dtype=np.uint8)
         self._text: str | None = None
         self.utf8 = True
         if not buffer.isascii():

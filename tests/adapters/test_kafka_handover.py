@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from confluent_kafka import Message
+from streamlearn.adapters.kafka.chunks import stretches
 from streamlearn.adapters.kafka.client import Contact
 from streamlearn.adapters.kafka.partitions import Partition
 from streamlearn.adapters.kafka.payloads import make_payload
@@ -17,26 +19,9 @@ from streamlearn.runtime.decode import Columns
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
 
 
-class Message:
-    """A message as far as the source looks at it."""
-
-    def __init__(self, offset: int) -> None:
-        self._offset = offset
-
-    def topic(self):
-        return "t"
-
-    def partition(self):
-        return 0
-
-    def offset(self):
-        return self._offset
-
-    def value(self):
-        return json.dumps({"a": self._offset, "y": self._offset % 2}).encode()
-
-    def __len__(self):
-        return 20
+def message(offset):
+    value = json.dumps({"a": offset, "y": offset % 2}).encode()
+    return Message(topic="t", partition=0, offset=offset, value=value)
 
 
 @pytest.fixture
@@ -50,7 +35,7 @@ def source():
 
 
 def came(source, begin, end):
-    source._shelf.put([Message(offset) for offset in range(begin, end)])
+    source._shelf.put(stretches([message(offset) for offset in range(begin, end)], one_topic=True))
 
 
 def leave(source):

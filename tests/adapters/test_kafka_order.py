@@ -2,33 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import pytest
+from confluent_kafka import Message
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from streamlearn.adapters.kafka.chunks import stretches
 from streamlearn.adapters.kafka.fetcher import Shelf
 from streamlearn.adapters.kafka.order import ROUND, Arrival, Recorded, RoundRobin
 from streamlearn.adapters.kafka.partitions import Partition
-
-
-@dataclass
-class Message:
-    """A message as far as the shelf looks at it."""
-
-    number: int
-    at: int
-
-    def topic(self):
-        return "t"
-
-    def partition(self):
-        return self.number
-
-    def offset(self):
-        return self.at
-
-    def __len__(self):
-        return 10
 
 
 def shelf_of(order, n_partitions, offsets=(), records=()):
@@ -44,14 +25,18 @@ def take(shelf, limit):
     taken = shelf.take(limit)
     if taken is None:
         return []
-    partition, messages = taken
-    partition.record += len(messages)
-    partition.offset = messages[-1].offset() + 1
-    return [(partition.number, message.offset()) for message in messages]
+    partition, chunk = taken
+    partition.record += len(chunk)
+    partition.offset = int(chunk.offsets[-1]) + 1
+    return [(partition.number, at) for at in chunk.offsets.tolist()]
+
+
+def message(number, at, topic="t"):
+    return Message(topic=topic, partition=number, offset=at, value=b"%d" % at)
 
 
 def stretch(number, begin, end):
-    return [Message(number, at) for at in range(begin, end)]
+    return list(stretches([message(number, at) for at in range(begin, end)], one_topic=True))
 
 
 ARRIVALS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 2 * ROUND)), min_size=1, max_size=12)
@@ -118,7 +103,8 @@ def test_a_partition_that_comes_later_joins_the_present_round():
 
 def test_a_recorded_order_is_kept_over_gaps_and_followed_by_the_usual_one():
     shelf = shelf_of(Recorded([("t/1", 5), ("t/0", 3), ("t/1", 6)], Arrival()), 2)
-    shelf.put([Message(1, 0), Message(1, 3), Message(1, 8)])  # offsets 4 to 7 are no events
+    came = [message(1, at) for at in (0, 3, 8)]  # offsets 4 to 7 are no events
+    shelf.put(stretches(came, one_topic=True))
     shelf.put(stretch(0, 0, 4))
 
     assert [take(shelf, 100) for _ in range(4)] == [
@@ -143,3 +129,34 @@ def test_an_end_behind_marks_of_transactions_moves_an_empty_partition():
     assert partition.reached_end(12)
     assert partition.position().offset == 12
     assert not partition.reached_end(12)
+
+
+@pytest.mark.parametrize("topics", [("t",), ("t", "u")])
+def test_messages_of_several_partitions_are_taken_apart_run_by_run(topics):
+    places = [(topic, number, at) for topic in topics for number in (0, 1) for at in (4, 7)] * 2
+    came = [message(number, at, topic) for topic, number, at in places]
+
+    runs = list(stretches(came, one_topic=len(topics) == 1))
+
+    assert [(topic, number) for topic, number, _ in runs] == [(topic, n) for topic in topics for n in (0, 1)] * 2
+    assert [chunk.offsets.tolist() for _, _, chunk in runs] == [[4, 7]] * len(runs)
+    assert [chunk.values for _, _, chunk in runs] == [[b"4", b"7"]] * len(runs)
+
+
+@given(st.lists(st.one_of(st.none(), st.binary(max_size=5)), min_size=1, max_size=12), LIMITS)
+def test_a_partition_knows_what_waits_however_it_is_taken(values, limits):
+    partition = Partition("t", 0, "", 0)
+    came = [Message(topic="t", partition=0, offset=3 * k, value=value) for k, value in enumerate(values)]
+    for half in (came[: len(came) // 2], came[len(came) // 2 :]):
+        for _, _, chunk in stretches(half, one_topic=True) if half else ():
+            partition.put(chunk)
+    taken, turn = [], 0
+    while partition.n_messages:
+        assert partition.n_bytes == sum(len(value or b"") for value in values[len(taken) :])
+        assert partition.ahead == 3 * len(taken)
+        taken += partition.take(1 + limits[turn % len(limits)] % 4).values
+        turn += 1
+
+    assert taken == values
+    assert partition.take(5) is None
+    assert partition.n_bytes == 0
