@@ -20,6 +20,7 @@ import numpy as np
 
 from streamlearn import AUCRO, HedgeMower
 from streamlearn.evaluation import AUC
+from streamlearn.learners.muffled.explain import Partition
 
 mpl.use("Agg")
 HERE = Path(__file__).parent
@@ -63,10 +64,10 @@ def main() -> None:
         print(f"{name:12} AUC {whole:.4f}, second half {half:.4f}, with {shown.sum()} labels of {len(y)} days")
     print(f"\nlast day, taken apart ({', '.join(f'{j} = {n}' for j, n in enumerate(names))}):")
     print(hedge.partition_one(X[-1], n_rules=3))
-    picture(course, hedge.score_many(X[-3000:]), y[-3000:], hedge.partition_one(X[-1], n_rules=0).shares)
+    picture(course, hedge.score_many(X[-3000:]), y[-3000:], hedge.partition_one(X[-1], n_rules=0))
 
 
-def picture(course: dict[str, list[float]], scores: np.ndarray, y: np.ndarray, shares: tuple) -> None:
+def picture(course: dict[str, list[float]], scores: np.ndarray, y: np.ndarray, last: Partition) -> None:
     """Draw AUC over the years, the spread of the scores, and the members of one day."""
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(15, 4.5))
     for name, values in course.items():
@@ -79,10 +80,8 @@ def picture(course: dict[str, list[float]], scores: np.ndarray, y: np.ndarray, s
     middle.axvspan(-1, 1, color="grey", alpha=0.12, label="hedged")
     middle.set(xlabel="score", ylabel="days", title="beyond -1 and 1 forecasts are clipped")
     middle.legend()
-    names = [share.name for share in shares][::-1]
-    right.barh(names, [share.part for share in shares][::-1], color="C2")
-    right.axvline(0.0, color="black", linewidth=0.8)
-    right.set(xlabel="part of the score", title="the last day, taken apart")
+    last.draw(right)
+    right.set_title("the last day, taken apart")
     figure.tight_layout()
     out = HERE / "out"
     out.mkdir(exist_ok=True)

@@ -101,6 +101,55 @@ def landmark_votes(
 
 
 @kernel
+def memberships(Q: FloatArray, columns: FloatArray, sets: FloatArray, out: FloatArray) -> None:
+    """Write how far a row belongs to each cluster of a set: exp(-gamma d^2), over their sum.
+
+    Parameters
+    ----------
+    Q : float64[n_rows, n_scores]
+    columns : float64[n_scores, n_centres]
+        Centres, one set after the other.
+    sets : float64[n_sets, 2]
+        Centres of each set, and its gamma.
+    out : float64[n_rows, n_centres]
+        Written.
+    """
+    for i in range(Q.shape[0]):
+        row = out[i]
+        _squares_to(Q[i], columns, row)
+        first = 0
+        for s in range(sets.shape[0]):
+            stop = first + int(sets[s, 0])
+            # Less the least distance: however far the row, the nearest cluster has it.
+            least, total = row[first:stop].min(), 0.0
+            for c in range(first, stop):
+                row[c] = math.exp(-sets[s, 1] * (row[c] - least))
+                total += row[c]
+            for c in range(first, stop):
+                row[c] /= total
+            first = stop
+
+
+@kernel
+def logistic_votes(Z: FloatArray, line: FloatArray, out: FloatArray) -> None:
+    """Write tanh(t / 2) for t = bias + sum of weighted numbers.
+
+    Parameters
+    ----------
+    Z : float64[n_rows, n_numbers]
+    line : float64[1 + n_numbers]
+        Bias and weights.
+    out : float64[n_rows, 1]
+        Written.
+    """
+    for i in range(Z.shape[0]):
+        t = line[0]
+        for c in range(Z.shape[1]):
+            t += line[1 + c] * Z[i, c]
+        out[i, 0] = math.tanh(0.5 * t)
+
+
+@kernel
 def nearest(
     Q: FloatArray, columns: FloatArray, skip_own: bool, distances: FloatArray, near: IntArray, squares: FloatArray
 ) -> None:

@@ -84,3 +84,20 @@ def test_spreading_is_that_of_the_full_matrix():
     x = np.empty(25)
     kernels.spread(near, edges, sources, 0.9, 30, x, np.empty(25))
     assert x == pytest.approx(naive.spread(near, weights, sources, 0.9, 30), abs=1e-10)
+
+
+def test_memberships_are_shares_of_each_set_however_far_the_row():
+    rng = np.random.default_rng(4)
+    Q, C = np.vstack([rng.normal(size=(5, 2)), [[1e8, 0.0]]]), rng.normal(size=(7, 2))
+    sets, out = np.array([[3.0, 0.7], [4.0, 2.0]]), np.empty((6, 7))
+    kernels.memberships(Q, np.ascontiguousarray(C.T), sets, out)
+    expected = [naive.memberships(q, C.tolist(), sets.tolist()) for q in Q.tolist()]
+    assert out == pytest.approx(np.array(expected), abs=1e-9)
+    assert out[:, :3].sum(axis=1) == pytest.approx(1.0)
+
+
+def test_logistic_votes_are_squashed_sums():
+    rng = np.random.default_rng(5)
+    Z, line, out = rng.normal(size=(4, 3)), rng.normal(size=4), np.empty((4, 1))
+    kernels.logistic_votes(Z, line, out)
+    assert out[:, 0] == pytest.approx(np.tanh((line[0] + Z @ line[1:]) / 2), abs=1e-12)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from streamlearn import HedgeMower, HedgeMower1, MarvinD
 
@@ -57,3 +58,14 @@ def test_without_a_model_there_is_only_the_prior():
     found = model.partition_one({"a": 1.0})
     assert found.score == model.score_one({"a": 1.0})
     assert found.shares == ()
+
+
+def test_its_picture_has_a_bar_for_each_member_the_largest_on_top():
+    model, events = learned()
+    found = model.partition_one(events[0])
+    axes = Figure().subplots()
+    found.draw(axes)
+    bars = sorted(axes.patches, key=lambda bar: -bar.get_y())
+    assert [bar.get_width() for bar in bars] == [share.part for share in found.shares]
+    assert [text.get_text() for text in axes.get_yticklabels()][::-1] == [share.name for share in found.shares]
+    assert axes.get_xlabel() == f"part of the score {found.score:+.3f}"

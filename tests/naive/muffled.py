@@ -225,3 +225,14 @@ def line_vote(row, bias, w, q):
     """Return 2 P - 1 for P = 1 / (1 + exp(-t)), t = bias + sum of w x + q x^2."""
     t = bias + sum(a * x + c * x * x for x, a, c in zip(row, w, q, strict=True))
     return 2 / (1 + math.exp(-t)) - 1 if t > -700 else -1.0
+
+
+def memberships(q, centres, sets):
+    """Return how far q belongs to each centre of each set: exp(-gamma d^2) over the sum of the set."""
+    found, first = [], 0
+    for size, gamma in sets:
+        squares = [math.dist(q, c) ** 2 for c in centres[first : first + int(size)]]
+        parts = [math.exp(-gamma * (d - min(squares))) for d in squares]
+        found += [p / sum(parts) for p in parts]
+        first += int(size)
+    return found

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamlearn.contracts import FloatArray
+from streamlearn.errors import BadSnapshot
 from streamlearn.kernels.embed import TEXT_NORM, embed
 from streamlearn.kernels.forest import CENTRE, LINEAR_CLIP, MEAN_OF, SD_OF, SPREAD
 from streamlearn.learners.muffled.sample import Sample
@@ -62,10 +65,38 @@ class Embedding:
         embed(np.ascontiguousarray(X), self.affine, self.text, self.axes, self.offset, out)
         return out
 
+    def widened(self, n_features: int) -> Embedding:
+        """Return the same axes for rows with more features, which count for nothing."""
+        more = n_features - self.affine.shape[1]
+        new = np.zeros((4, more))
+        new[[SPREAD, SD_OF]] = 1.0
+        axes = np.vstack([self.axes, np.zeros((more, self.axes.shape[1]))])
+        return replace(self, affine=np.hstack([self.affine, new]), axes=axes)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays by name, without the affine map, which is that of the base model."""
+        text = np.array([int(self.text)], dtype=np.int64)
+        return {"axes": self.axes, "offset": self.offset, "sd": self.sd, "text": text}
+
     @property
     def whitening(self) -> FloatArray:
         """Factors that half-whiten scores: between the units of the features and equal weight of all axes."""
         return np.asarray(1.0 / np.sqrt(self.sd * self.sd[0]))
+
+
+def embedding_from(who: str, arrays: dict[str, NDArray[Any]], affine: FloatArray) -> Embedding:
+    """Return what `Embedding.arrays` gave, checked.
+
+    Raises
+    ------
+    BadSnapshot
+    """
+    axes, offset, sd = (arrays[name] for name in ("axes", "offset", "sd"))
+    k = sd.shape[0] if sd.ndim == 1 else 0
+    fits = axes.shape == (affine.shape[1], k) and offset.shape == (k,) and k > 0 and (sd > 0).all()
+    if not fits or not axes.dtype == offset.dtype == sd.dtype == np.float64:
+        raise BadSnapshot(f"{who}: the principal axes of the saved state do not fit together")
+    return Embedding(affine, bool(arrays["text"][0]), axes, offset, sd)
 
 
 def _rows(U: FloatArray, affine: FloatArray, text: bool) -> FloatArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +71,24 @@ class Partition:
     score: float
     shares: tuple[Share, ...]
     rules: tuple[Rule, ...]
+
+    def draw(self, axes: Any) -> None:
+        """Draw the parts of the members as bars, the largest on top.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes
+            Drawn into.
+
+        Examples
+        --------
+        With ``figure, axes = plt.subplots()``: ``model.partition_one(x).draw(axes)``, ``figure.savefig("why.png")``.
+        """
+        shares = self.shares[::-1]
+        names, parts = [share.name for share in shares], [share.part for share in shares]
+        axes.barh(range(len(parts)), parts, tick_label=names)
+        axes.axvline(0.0, color="black", linewidth=0.8)
+        axes.set_xlabel(f"part of the score {self.score:+.3f}")
 
     def __str__(self) -> str:
         width = max((len(share.name) for share in self.shares), default=0)

@@ -12,6 +12,7 @@ from streamlearn import snapshot
 from streamlearn.contracts import FloatArray, Label, Snapshot
 from streamlearn.errors import BadParameter
 from streamlearn.kernels.embed import N_NEIGHBOURS
+from streamlearn.learners.muffled.clusters import fit_clusters
 from streamlearn.learners.muffled.layers import Extra, Layer
 from streamlearn.learners.muffled.members import MEMBERS, checked_members, scaled_forest
 from streamlearn.learners.muffled.model import Voting
@@ -27,13 +28,52 @@ from streamlearn.learners.muffled.unlabelled import LEAST_UNLABELLED, MOST_LABEL
 class PoolScorer(MuffledScorer):
     """Base of the learners that start from a pool of whole classifiers."""
 
-    members: str | Sequence[Any] | None
-    unlabelled_members: str
-    conservative: bool
-
-    def __init__(self) -> None:
-        self._makers = self._chosen(checked_members(self.name, self.members))
-        self._own = checked_own(self.name, self._listed(), self.positive)
+    def __init__(
+        self,
+        *,
+        estimator: str = "rectified",
+        members: str | Sequence[Any] | None = None,
+        n_trees: int = 100,
+        unlabelled_members: str = "auto",
+        clusters: bool = False,
+        conservative: bool = False,
+        tau: float = 10.0,
+        potential: str = "square",
+        failure_prob: float = 0.01,
+        labelled_buffer: int = 1000,
+        unlabelled_buffer: int = 2000,
+        reservoir: str = "auto",
+        drift: bool = False,
+        refit_every: int = 2,
+        refit_share: float = 0.1,
+        refit_lag: int = 0,
+        seed: int = 0,
+        max_features: int = 100_000,
+        positive: Label | None = None,
+        reject_cost: float = 0.5,
+    ) -> None:
+        self.estimator = estimator
+        self.members = members
+        self.n_trees = n_trees
+        self.unlabelled_members = unlabelled_members
+        self.clusters = clusters
+        self.conservative = conservative
+        self.tau = tau
+        self.potential = potential
+        self.failure_prob = failure_prob
+        self.labelled_buffer = labelled_buffer
+        self.unlabelled_buffer = unlabelled_buffer
+        self.reservoir = reservoir
+        self.drift = drift
+        self.refit_every = refit_every
+        self.refit_share = refit_share
+        self.refit_lag = refit_lag
+        self.seed = seed
+        self.max_features = max_features
+        self.positive = positive
+        self.reject_cost = reject_cost
+        self._makers = self._chosen(checked_members(self.name, members))
+        self._own = checked_own(self.name, self._listed(), positive)
         super().__init__()
         self._know_features()
 
@@ -61,8 +101,13 @@ class PoolScorer(MuffledScorer):
             raise BadParameter(
                 f"{self.name}: unlabelled_members must be 'auto', 'on' or 'off', got {self.unlabelled_members!r}"
             )
-        if not isinstance(self.conservative, bool):
-            raise BadParameter(f"{self.name}: conservative must be True or False, got {self.conservative!r}")
+        for name, value in (("clusters", self.clusters), ("conservative", self.conservative)):
+            if not isinstance(value, bool):
+                raise BadParameter(f"{self.name}: {name} must be True or False, got {value!r}")
+        if self.clusters and (self.unlabelled_members == "off" or self.estimator == "paper"):
+            raise BadParameter(
+                f"{self.name}: clusters must be False with unlabelled_members 'off' or estimator 'paper', got True"
+            )
         if self._own and self.estimator == "paper":
             raise BadParameter(f"{self.name}: members of one's own must come with estimator 'rectified', got 'paper'")
 
@@ -88,6 +133,8 @@ class PoolScorer(MuffledScorer):
         if possible and (self.unlabelled_members == "on" or (self.unlabelled_members == "auto" and worth)):
             embedded = fit_embedded(sample)
             found += [] if embedded is None else [embedded]
+            clusters = fit_clusters(sample) if self.clusters else None
+            found += [] if clusters is None else [clusters]
         if self.drift:
             ranks = fit_ranks(sample, self.n_trees)
             found += [] if ranks is None else [ranks]
@@ -174,6 +221,8 @@ class HedgeMower1(PoolScorer):
         "auto" (default): four further members are learned on the reservoir where it holds at least 300 events and the
         buffer at most 500 labels; "on", "off" (rectified). With few labels they raise the AUC on text, sequences and
         sensor streams.
+    clusters : bool
+        With those a fifth one: a logistic regression on the clusters, 10, 40 and 100, that a row lies in.
     conservative : bool
         Those have no share in the anchor and come in on evidence alone.
     tau : float
@@ -220,50 +269,6 @@ class HedgeMower1(PoolScorer):
     1
     """
 
-    def __init__(
-        self,
-        *,
-        estimator: str = "rectified",
-        members: str | Sequence[Any] | None = None,
-        n_trees: int = 100,
-        unlabelled_members: str = "auto",
-        conservative: bool = False,
-        tau: float = 10.0,
-        potential: str = "square",
-        failure_prob: float = 0.01,
-        labelled_buffer: int = 1000,
-        unlabelled_buffer: int = 2000,
-        reservoir: str = "auto",
-        drift: bool = False,
-        refit_every: int = 2,
-        refit_share: float = 0.1,
-        refit_lag: int = 0,
-        seed: int = 0,
-        max_features: int = 100_000,
-        positive: Label | None = None,
-        reject_cost: float = 0.5,
-    ) -> None:
-        self.estimator = estimator
-        self.members = members
-        self.n_trees = n_trees
-        self.unlabelled_members = unlabelled_members
-        self.conservative = conservative
-        self.tau = tau
-        self.potential = potential
-        self.failure_prob = failure_prob
-        self.labelled_buffer = labelled_buffer
-        self.unlabelled_buffer = unlabelled_buffer
-        self.reservoir = reservoir
-        self.drift = drift
-        self.refit_every = refit_every
-        self.refit_share = refit_share
-        self.refit_lag = refit_lag
-        self.seed = seed
-        self.max_features = max_features
-        self.positive = positive
-        self.reject_cost = reject_cost
-        super().__init__()
-
     def fit_sample(self, sample: Sample) -> Voting:
         """Return the model of one refit; a function of parameters and sample alone."""
         if self.estimator == "paper":
@@ -280,11 +285,11 @@ class HedgeMower(HedgeMower1):
 
     Parameters
     ----------
-    estimator, members, n_trees, unlabelled_members, conservative, tau, potential, failure_prob
+    estimator, members, n_trees, unlabelled_members, clusters, conservative, tau, potential
         As for `HedgeMower1`.
-    labelled_buffer, unlabelled_buffer, reservoir, drift, refit_every, refit_share, refit_lag, seed, max_features
+    failure_prob, labelled_buffer, unlabelled_buffer, reservoir, drift, refit_every, refit_share, refit_lag, seed
         As for `HedgeMower1`.
-    positive, reject_cost
+    max_features, positive, reject_cost
         As for `HedgeMower1`.
 
     Examples

@@ -13,6 +13,7 @@ from streamlearn import snapshot
 from streamlearn.contracts import Document, FloatArray, IntArray
 from streamlearn.errors import BadSnapshot, StreamlearnError
 from streamlearn.kernels import muffled as kernels
+from streamlearn.learners.muffled.clusters import Clusters
 from streamlearn.learners.muffled.model import Model, Voting
 from streamlearn.learners.muffled.own import OwnLayer
 from streamlearn.learners.muffled.ranks import RankLayer
@@ -123,9 +124,10 @@ class PartLayer:
         return cls(str(title), model_from_arrays(who, inner, names, len(columns), documents), columns)
 
 
-_KINDS: dict[str, type[OwnLayer] | type[Embedded] | type[RankLayer] | type[PartLayer]] = {
+_KINDS: dict[str, type[OwnLayer | Embedded | Clusters | RankLayer | PartLayer]] = {
     OwnLayer.kind: OwnLayer,
     Embedded.kind: Embedded,
+    Clusters.kind: Clusters,
     RankLayer.kind: RankLayer,
     PartLayer.kind: PartLayer,
 }

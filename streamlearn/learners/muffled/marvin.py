@@ -33,60 +33,18 @@ class Marvin(PoolScorer):
 
     Parameters
     ----------
-    estimator : str
-        "rectified" (default) or "paper".
-    members : str, list or None
-        Names of the pool's members, comma-separated: forest, leafy, extra, boosted, logistic, bayes; None = all. Or a
-        list of such names and of classifiers of one's own (rectified): of scikit-learn (trees, forests, boosted trees,
-        logistic regression, Gaussian naive Bayes), River (logistic regression, Hoeffding trees) or streamlearn
-        (two-class learners). Trained ones vote as they stand and must not have seen the events that are labelled here;
-        their second class counts as positive, unless `positive` names the first one. Untrained ones are trained at each
-        refit. All become arrays, or the state of a learner, and need their library no more to vote, save or load.
-    n_trees : int
-        Of each forest of the pool, and at most so many boosted ones (up to 100).
+    estimator, members, n_trees, unlabelled_members, clusters, conservative, tau, potential
+        As for `HedgeMower1`.
     n_stages : int
         Bags of the rectified form, at most.
     n_rounds : int
         Trees of the paper's form.
     trust : float
         Share of the residual that is learned on labelled events, c in [0, 1]; 0 is the paper's (rectified).
-    unlabelled_members : str
-        "auto" (default): four further members are learned on the reservoir where it holds at least 300 events and the
-        buffer at most 500 labels; "on", "off" (rectified). With few labels they raise the AUC on text, sequences and
-        sensor streams.
-    conservative : bool
-        Those have no share in the anchor and come in on evidence alone.
-    tau : float
-        Strength of the ridge towards the equal vote, in labels (rectified).
-    potential : str
-        "square" (default), "zero-one", "log", "exp" or "hinge" (rectified; the paper's form is zero-one).
-    failure_prob : float
-        Of one of Wilson's bounds.
-    labelled_buffer : int
-        The last so many labelled events are learned from.
-    unlabelled_buffer : int
-        Size of the reservoir of unlabelled events.
-    reservoir : str
-        "uniform": a fair sample of all unlabelled events. "biased": each arrival replaces a random one. "sliding": the
-        last ones. "auto" (default): sliding under drift, else uniform.
-    drift : bool
-        For streams whose sensors or seasons change (rectified): further members learn from the ranks that events had
-        among the last 500 unlabelled ones when they came, and a refit replaces a fifth of each forest instead of all of
-        it. Costs a little where events come in no order.
-    refit_every, refit_share : int, float
-        A refit takes max(refit_every, refit_share x labels in the buffer) new labels. With 10 for the 2 the first
-        models of a stream come late, and a refit on few labels takes milliseconds.
-    refit_lag : int
-        A refit's model comes into use so many events after the one that caused it. Meanwhile a worker process can make
-        it: see `use_worker`.
-    seed : int
-        Of all random choices.
-    max_features : int
-        Bound of the width.
-    positive : label or None
-        The label that counts as positive.
-    reject_cost : float
-        `predict_one` abstains where the larger probability is below 1 - reject_cost.
+    failure_prob, labelled_buffer, unlabelled_buffer, reservoir, drift, refit_every, refit_share, refit_lag, seed
+        As for `HedgeMower1`.
+    max_features, positive, reject_cost
+        As for `HedgeMower1`.
 
     Examples
     --------
@@ -113,6 +71,7 @@ class Marvin(PoolScorer):
         n_rounds: int = 50,
         trust: float = 0.9,
         unlabelled_members: str = "auto",
+        clusters: bool = False,
         conservative: bool = False,
         tau: float = 10.0,
         potential: str = "square",
@@ -129,29 +88,31 @@ class Marvin(PoolScorer):
         positive: Label | None = None,
         reject_cost: float = 0.5,
     ) -> None:
-        self.estimator = estimator
-        self.members = members
-        self.n_trees = n_trees
         self.n_stages = n_stages
         self.n_rounds = n_rounds
         self.trust = trust
-        self.unlabelled_members = unlabelled_members
-        self.conservative = conservative
-        self.tau = tau
-        self.potential = potential
-        self.failure_prob = failure_prob
-        self.labelled_buffer = labelled_buffer
-        self.unlabelled_buffer = unlabelled_buffer
-        self.reservoir = reservoir
-        self.drift = drift
-        self.refit_every = refit_every
-        self.refit_share = refit_share
-        self.refit_lag = refit_lag
-        self.seed = seed
-        self.max_features = max_features
-        self.positive = positive
-        self.reject_cost = reject_cost
-        super().__init__()
+        super().__init__(
+            estimator=estimator,
+            members=members,
+            n_trees=n_trees,
+            unlabelled_members=unlabelled_members,
+            clusters=clusters,
+            conservative=conservative,
+            tau=tau,
+            potential=potential,
+            failure_prob=failure_prob,
+            labelled_buffer=labelled_buffer,
+            unlabelled_buffer=unlabelled_buffer,
+            reservoir=reservoir,
+            drift=drift,
+            refit_every=refit_every,
+            refit_share=refit_share,
+            refit_lag=refit_lag,
+            seed=seed,
+            max_features=max_features,
+            positive=positive,
+            reject_cost=reject_cost,
+        )
 
     def _check(self) -> None:
         super()._check()
@@ -191,7 +152,7 @@ class MarvinC(Marvin):
 
     Parameters
     ----------
-    estimator, members, n_trees, n_stages, n_rounds, trust, unlabelled_members, conservative, tau, potential
+    estimator, members, n_trees, n_stages, n_rounds, trust, unlabelled_members, clusters, conservative, tau, potential
         As for `Marvin`.
     failure_prob, labelled_buffer, unlabelled_buffer, reservoir, drift, refit_every, refit_share, refit_lag, seed
         As for `Marvin`.
@@ -215,7 +176,7 @@ class MarvinD(MarvinC):
 
     Parameters
     ----------
-    estimator, members, n_trees, n_stages, n_rounds, trust, unlabelled_members, conservative, tau, potential
+    estimator, members, n_trees, n_stages, n_rounds, trust, unlabelled_members, clusters, conservative, tau, potential
         As for `Marvin`.
     failure_prob, labelled_buffer, unlabelled_buffer, reservoir, drift, refit_every, refit_share, refit_lag, seed
         As for `Marvin`.

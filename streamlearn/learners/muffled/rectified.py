@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamlearn.contracts import FloatArray
+from streamlearn.learners.muffled.clusters import Clusters
 from streamlearn.learners.muffled.combine import muffle
 from streamlearn.learners.muffled.layers import Extra, Layer, Layered
 from streamlearn.learners.muffled.members import Member
@@ -15,6 +16,7 @@ from streamlearn.learners.muffled.model import Model, Voting
 from streamlearn.learners.muffled.own import OwnLayer
 from streamlearn.learners.muffled.sample import Sample
 from streamlearn.learners.muffled.trees import Trees
+from streamlearn.learners.muffled.unlabelled import Embedded
 
 FEW_UNLABELLED = 100
 """Below so many unlabelled rows the labelled ones, with the votes made without their labels, stand in beside them."""
@@ -29,6 +31,9 @@ SHARES: dict[frozenset[str], dict[str, float]] = {
     frozenset({"base", "unlabelled", "ranks"}): {"base": 0.4, "unlabelled": 0.2, "ranks": 0.4},
 }
 """Shares of the groups of members in the anchor, by the groups that there are."""
+
+_GROUPS = {OwnLayer.kind: "base", Clusters.kind: Embedded.kind}
+"""Group of those members that have none of their own."""
 
 KEPT = 0.7
 """Share of the last refit's weights in those of the next: what ten more labels change is mostly noise."""
@@ -121,7 +126,7 @@ def anchor_of(n_base: int, extras: Sequence[Extra], *, conservative: bool) -> Fl
     """
     kinds = ["base"] * n_base
     for extra in extras:
-        kinds += ["base" if extra.layer.kind == OwnLayer.kind else extra.layer.kind] * len(extra.layer.names)
+        kinds += [_GROUPS.get(extra.layer.kind, extra.layer.kind)] * len(extra.layer.names)
     present = frozenset(kinds)
     shares = SHARES[frozenset({"base"}) if conservative else present]
     return np.array([shares.get(kind, 0.0) / kinds.count(kind) for kind in kinds])

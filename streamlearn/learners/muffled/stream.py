@@ -20,6 +20,7 @@ from streamlearn.features.frames import from_one
 from streamlearn.kernels import muffled as kernels
 from streamlearn.learners.base import BinaryScorer, checked_reject_cost
 from streamlearn.learners.muffled.buffers import RESERVOIRS, Buffers
+from streamlearn.learners.muffled.clusters import medoids
 from streamlearn.learners.muffled.explain import Partition, partition
 from streamlearn.learners.muffled.layers import Layered, checked_numbers, model_from_arrays
 from streamlearn.learners.muffled.model import Model, Voting
@@ -27,7 +28,6 @@ from streamlearn.learners.muffled.potentials import checked_potential
 from streamlearn.learners.muffled.refits import Waiting, fit_sample
 from streamlearn.learners.muffled.sample import Sample, Warm, derived_seed
 from streamlearn.learners.muffled.slack import certified_error
-from streamlearn.learners.muffled.unlabelled import medoids
 from streamlearn.learners.muffled.wilson import wilson_lower_bound
 
 _LEAST = {"n_trees": 1, "labelled_buffer": 4, "unlabelled_buffer": 0, "refit_every": 1, "refit_lag": 0, "seed": 0}
@@ -157,7 +157,7 @@ class MuffledScorer(BinaryScorer):
 
         Examples
         --------
-        ``print(model.partition_one(x))`` is a table.
+        ``print(model.partition_one(x))`` is a table, ``model.partition_one(x).draw(axes)`` a picture of bars.
         """
         rows = self._known_rows(*from_one(self.name, x))
         if self._model is None:

@@ -14,7 +14,7 @@ from streamlearn.contracts import Document, FloatArray, IntArray
 from streamlearn.errors import BadSnapshot
 from streamlearn.kernels import embed as kernels
 from streamlearn.kernels.forest import LINEAR_CLIP
-from streamlearn.learners.muffled.embedding import Embedding
+from streamlearn.learners.muffled.embedding import Embedding, embedding_from
 from streamlearn.learners.muffled.logistic import fit_logistic
 from streamlearn.learners.muffled.model import ARRAYS, Model
 from streamlearn.learners.muffled.sample import N_FOLDS, Sample, ordered
@@ -33,7 +33,6 @@ _LEAST_EIGENVALUE = 1e-3
 _FLOOR = 0.01
 _STEPS, _KEEP = 60, 0.99
 _RMS = 2.5
-_LLOYD_STEPS = 30
 
 
 @dataclass(frozen=True)
@@ -91,12 +90,7 @@ class Embedded:
 
     def widened(self, n_features: int) -> Embedded:
         """Return the same members for rows with more features, which count for nothing."""
-        e = self.embedding
-        more = n_features - e.affine.shape[1]
-        new = np.zeros((4, more))
-        new[[1, 3]] = 1.0
-        axes = np.vstack([e.axes, np.zeros((more, e.axes.shape[1]))])
-        return replace(self, embedding=replace(e, affine=np.hstack([e.affine, new]), axes=axes))
+        return replace(self, embedding=self.embedding.widened(n_features))
 
     def document(self) -> Document:
         """Return nothing: all is in arrays."""
@@ -104,14 +98,7 @@ class Embedded:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by name."""
-        e = self.embedding
-        own = {
-            "axes": e.axes,
-            "offset": e.offset,
-            "sd": e.sd,
-            "text": np.array([int(e.text)], dtype=np.int64),
-            **{name: getattr(self, name) for name in _OWN},
-        }
+        own = self.embedding.arrays() | {name: getattr(self, name) for name in _OWN}
         return own | {f"model_{name}": array for name, array in self.model.arrays().items()}
 
     @classmethod
@@ -123,27 +110,13 @@ class Embedded:
         BadSnapshot
         """
         inner = {name: arrays[f"model_{name}"] for name in ARRAYS if f"model_{name}" in arrays}
-        try:
-            found = {name: arrays[name] for name in ("axes", "offset", "sd", *_OWN)}
-            text = bool(arrays["text"][0])
-        except (KeyError, IndexError) as error:
-            raise BadSnapshot(f"{who}: the saved state has no array {error}") from None
-        k = found["sd"].shape[0] if found["sd"].ndim == 1 else 0
-        p, s = len(found["points"]), len(found["landmarks"])
-        shapes = {
-            "axes": (affine.shape[1], k),
-            "offset": (k,),
-            "sd": (k,),
-            "landmarks": (s, k),
-            "alpha": (s,),
-            "points": (p, k),
-            "values": (p,),
-            "numbers": (3,),
-        }
+        embedding = embedding_from(who, arrays, affine)
+        found = {name: arrays[name] for name in _OWN}
+        k, p, n = len(embedding.sd), len(found["points"]), len(found["landmarks"])
+        shapes = {"landmarks": (n, k), "alpha": (n,), "points": (p, k), "values": (p,), "numbers": (3,)}
         bad = [name for name, shape in shapes.items() if found[name].shape != shape or found[name].dtype != np.float64]
-        if bad or k == 0 or p <= kernels.N_NEIGHBOURS or not (found["sd"] > 0).all():
+        if bad or p <= kernels.N_NEIGHBOURS:
             raise BadSnapshot(f"{who}: the members learned on unlabelled rows do not fit together: {bad}")
-        embedding = Embedding(affine, text, found["axes"], found["offset"], found["sd"])
         model = Model.from_arrays(who, inner, NAMES[1::-1], k)
         return cls(embedding, model, *(found[name] for name in _OWN))
 
@@ -214,7 +187,8 @@ def _scores_model(sample: Sample, embedding: Embedding, scores: FloatArray, held
     return Model.of(affine, [(NAMES[1:2], trees, np.zeros(1))], [(NAMES[0], line, 0.0)])
 
 
-def _squares(A: FloatArray, B: FloatArray) -> FloatArray:
+def squares_between(A: FloatArray, B: FloatArray) -> FloatArray:
+    """Return the squared distances of rows to rows: float64[n_a, n_b]."""
     return np.asarray(np.maximum(np.square(A).sum(axis=1)[:, None] + np.square(B).sum(axis=1) - 2.0 * (A @ B.T), 0.0))
 
 
@@ -224,14 +198,14 @@ def _fit_landmarks(
     """Logistic regression on Nystroem features (Williams and Seeger 2001) of random landmarks."""
     chosen = sample.generator(902).permutation(len(Q_u))[:_LANDMARKS]
     landmarks = np.ascontiguousarray(Q_u[chosen])
-    between = _squares(landmarks, landmarks)
+    between = squares_between(landmarks, landmarks)
     kth = np.sort(between, axis=1)[:, min(_BANDWIDTH_NEIGHBOUR, len(landmarks) - 1)]
     # The floor matters: among duplicated rows the distance to the neighbour is 0.
     gamma = 1.0 / (2.0 * max(float(np.median(kth)), _FLOOR * float(Q_u.var(axis=0).sum()), 1e-300))
     eigenvalues, vectors = np.linalg.eigh(np.exp(-gamma * between))
     kept = eigenvalues > _LEAST_EIGENVALUE * eigenvalues[-1]
     root = vectors[:, kept] / np.sqrt(eigenvalues[kept])
-    features = np.exp(-gamma * _squares(Q, landmarks)) @ root
+    features = np.exp(-gamma * squares_between(Q, landmarks)) @ root
     bias, w, held_out[:, 2] = cross_fitted(sample, features, 3.0)
     return landmarks, root @ w, bias, gamma
 
@@ -274,29 +248,3 @@ def _spreader(
         return np.asarray(np.clip(x / (_RMS * rms), -1.0, 1.0)) if rms > 0.0 else x
 
     return spread
-
-
-def medoids(sample: Sample, k: int) -> IntArray:
-    """Return k unlabelled rows in the middle of as many clusters of the half-whitened scores: int64[<= k].
-
-    k-means++ starts (Arthur and Vassilvitskii 2007), Lloyd's steps, the row nearest to each centre; largest cluster
-    first. Labels of these are worth more than those of random rows.
-    """
-    embedding = Embedding.of(sample)
-    if len(embedding.sd) == 0:
-        return np.arange(min(k, 1))
-    Q = embedding.scores(sample.unlabelled) * embedding.whitening
-    generator = sample.generator(903)
-    centres = Q[[int(generator.integers(len(Q)))]]
-    nearest = _squares(Q, centres)[:, 0]
-    while len(centres) < k and nearest.max() > 0.0:
-        pick = int(np.searchsorted(np.cumsum(nearest), generator.random() * nearest.sum()))
-        centres = np.vstack([centres, Q[min(pick, len(Q) - 1)]])
-        nearest = np.minimum(nearest, _squares(Q, centres[-1:])[:, 0])
-    for _ in range(_LLOYD_STEPS):
-        own = _squares(Q, centres).argmin(axis=1)
-        centres = np.vstack([Q[own == c].mean(axis=0) if (own == c).any() else centres[c] for c in range(len(centres))])
-    squares = _squares(Q, centres)
-    sizes = np.bincount(squares.argmin(axis=1), minlength=len(centres))
-    found = squares.argmin(axis=0)[np.argsort(-sizes, kind="stable")]
-    return np.asarray(list(dict.fromkeys(found.tolist())), dtype=np.int64)
