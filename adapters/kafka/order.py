@@ -73,6 +73,25 @@ def _round(partition: Partition) -> int:
     return (partition.record - partition.base) // ROUND
 
 
+class Only:
+    """One partition, as long as somebody wants no other.
+
+    Parameters
+    ----------
+    partition : str
+    """
+
+    def __init__(self, partition: str) -> None:
+        self._partition = partition
+
+    def next(self, partitions: Collection[Partition]) -> Pick | None:
+        """Return the partition; None where it has come to its end."""
+        for partition in partitions:
+            if partition.name == self._partition and (partition.messages or not partition.done):
+                return partition, _ANY, None
+        return None
+
+
 class Recorded:
     """The order of a log, then another one.
 

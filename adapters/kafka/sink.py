@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from streamlearn.contracts import PredictionRows, Rejected, Snapshot
+from streamlearn.runtime.due import LABELS
 from streamlearn.runtime.outgoing import as_lists, plain
 
 from .outbox import Outbox
@@ -75,8 +76,9 @@ class LetterTopic(_Topic):
 
     def put(self, event: Rejected) -> None:
         """Send one event. The headers are ``topic``, ``partition``, ``offset``, ``kind`` and ``reason``, as text."""
-        topic, slash, number = event.partition.rpartition("/")
-        place = (topic, number) if slash and number.isdecimal() else (event.partition, "")
+        partition = event.partition.removeprefix(LABELS)
+        topic, slash, number = partition.rpartition("/")
+        place = (topic, number) if slash and number.isdecimal() else (partition, "")
         texts = (*place, str(event.offset), event.kind, event.reason)
         names = ("topic", "partition", "offset", "kind", "reason")
         headers = [(name, text.encode()) for name, text in zip(names, texts, strict=True)]

@@ -28,7 +28,7 @@ from .client import (
 from .fetcher import Fetcher, Shelf
 from .members import Members
 from .options import resolved
-from .order import Arrival, Recorded, RoundRobin
+from .order import Arrival, Only, Recorded, RoundRobin
 from .partitions import Partition
 from .payloads import Payload, Piece
 from .reading import Places, Reading
@@ -199,6 +199,24 @@ class KafkaSource:
         """Return how often each partition went on elsewhere because its events were gone, and over how many offsets."""
         with self._shelf.changed:
             return {part.name: (part.jumps, part.skipped) for part in self._shelf.partitions.values() if part.jumps}
+
+    @property
+    def ends(self) -> bool:
+        """Whether it has an end: then it has something now, will have it soon, or is at its end, but is not silent."""
+        return self._reading.until_end
+
+    def at_end(self) -> dict[str, bool]:
+        """Return the partitions by topic and number, and whether everything was handed out of each that will come."""
+        with self._shelf.changed:
+            decoded = self._piece_of[0] if self._piece_of is not None else None
+            parts = sorted(self._shelf.partitions.values(), key=lambda part: (part.topic, part.number))
+            return {part.name: part.done and not part.messages and part is not decoded for part in parts}
+
+    def only(self, partition: str) -> None:
+        """Hand out this partition from now on; what was decoded already of another one still comes."""
+        with self._shelf.changed:
+            self._shelf.order = Only(partition)
+            self._shelf.changed.notify_all()
 
     @property
     def trouble(self) -> str:

@@ -27,10 +27,11 @@ def writes_to_broker(spec: JobFile) -> bool:
 def check_broker_keys(spec: JobFile) -> None:
     """Raise BadJob where a key of a broker is missing, out of place or against its rule."""
     source, sink, bad = spec.source, spec.sink, spec.bad_events
-    if source.kind == KIND:
-        _check_source(source)
-    else:
-        _require_absent(source, _KEYS, f"unless kind is {KIND!r}")
+    _check_input(source, "source")
+    if spec.labels.source is not None:
+        _check_input(spec.labels.source, "labels.source")
+        if spec.labels.source.assignment == "group":
+            raise BadJob("labels.source.assignment: must be 'all', as labels are not shared, got 'group'")
     if sink is not None and sink.kafka is not None and not writes_to_broker(spec):
         raise BadJob("sink.kafka: must be absent unless predictions or dead letters go to a topic, got a table")
     if bad.topic is not None and bad.path is not None:
@@ -39,6 +40,16 @@ def check_broker_keys(spec: JobFile) -> None:
         _check_outputs(spec)
     if source.assignment == "group":
         _check_group(spec)
+
+
+def _check_input(source: SourceSection, place: str) -> None:
+    try:
+        if source.kind == KIND:
+            _check_source(source)
+        else:
+            _require_absent(source, _KEYS, f"unless kind is {KIND!r}")
+    except BadJob as error:
+        raise BadJob(str(error).replace("source.", f"{place}.", 1)) from None
 
 
 def _check_source(source: SourceSection) -> None:

@@ -51,6 +51,24 @@ class Replays(Protocol):
 
 
 @runtime_checkable
+class Partitioned(Protocol):
+    """A source of several partitions, of which one can be asked for alone."""
+
+    @property
+    def ends(self) -> bool:
+        """Whether it has an end: then it has something now, will have it soon, or is at its end, but is not silent."""
+        ...
+
+    def at_end(self) -> Mapping[str, bool]:
+        """Return the partitions by topic and number, and whether everything was handed out of each that will come."""
+        ...
+
+    def only(self, partition: str) -> None:
+        """Hand out this partition from now on; what was decoded already of another one still comes."""
+        ...
+
+
+@runtime_checkable
 class Commits(Protocol):
     """A source whose input keeps a position of its own.
 

@@ -22,11 +22,12 @@ from streamlearn.contracts import Batch, FeatureName, FloatArray, IntArray, Pred
 from streamlearn.evaluation.blocks import Block
 from streamlearn.evaluation.forecasts import Forecast, put_together
 from streamlearn.features.categories import Vectoriser
+from streamlearn.runtime.due import LABELS, times_of
 from streamlearn.runtime.label_rules import Patience
 from streamlearn.runtime.loop import bad_events, prediction_rows
 from streamlearn.runtime.screen import Screened, screen
 from streamlearn.runtime.tracks import Track
-from streamlearn.runtime.turns import LABELS, TurnBatch, times_of
+from streamlearn.runtime.turns import TurnBatch
 from streamlearn.runtime.waiting import EVENT, EXPIRED, LABEL, MATCHED, Entry, Known, WaitingTable
 
 N_FIXED = 6

@@ -26,10 +26,10 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from streamlearn.errors import BadJob
+from streamlearn.runtime.due import LABELS
 from streamlearn.runtime.exposition import CONTENT_TYPE, metrics_text
 from streamlearn.runtime.loop import Loop
 from streamlearn.runtime.sections import MonitorSection
-from streamlearn.runtime.turns import LABELS
 from streamlearn.runtime.view import Checkpoints, History, Rate, View, look
 
 VIEW_EVERY_S = 1.0

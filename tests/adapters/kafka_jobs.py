@@ -38,7 +38,7 @@ batch_events = {batch_events}
 [features]
 label = "label"
 [labels]
-key = "id"
+{labels}
 [[learner]]
 name = "AUCRO"
 [[learner]]
@@ -70,12 +70,14 @@ class Job:
     checkpoint: str = "every = 200\nkeep = 3"
     sink: str = 'predictions = "out/predictions.ndjson"'
     bad_events: str = ""
+    labels: str = 'key = "id"'
     environ: dict[str, str] = field(default_factory=dict)
 
     def write(self) -> Path:
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / "job.toml"
         names = ("name", "bootstrap", "topic", "batch_events", "source", "client", "checkpoint", "sink", "bad_events")
+        names += ("labels",)
         path.write_text(JOB.format(**{key: getattr(self, key) for key in names}))
         return path
 
