@@ -256,8 +256,6 @@ def _step(
     distance = max(square - 2.0 * with_other + gram, 0.0)
     miss = min(max(product - H[DOT + other] - sign, -HUGE), HUGE)
     rate = H[RATE] if H[RATE] > 0.0 else 1.0 / (NOISE + heavy * distance)
-    if distance <= 0.0:
-        rate = 0.0
     kept = 1.0 - min(rate * trusted * H[REGULARIZATION], 0.5)
     H[SHRINK] *= kept
     move = rate * heavy * miss
