@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 from collections.abc import Mapping
@@ -50,7 +51,9 @@ def learner_class(name: str) -> type[Learner]:
     """
     known = _BY_KEY.get(_key(name))
     if known is None:
-        raise BadParameter(f"learner must be one of {sorted(MODULES)}, got {name!r}")
+        close = difflib.get_close_matches(_key(name), _BY_KEY, n=1)
+        hint = f", did you mean {_BY_KEY[close[0]]!r}?" if close else ""
+        raise BadParameter(f"learner must be one of {sorted(MODULES)}, got {name!r}{hint}")
     found: type[Learner] = getattr(importlib.import_module(MODULES[known]), known)
     return found
 

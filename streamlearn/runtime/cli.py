@@ -74,7 +74,7 @@ def run(
 
         log_json()
     sets = [*(set_ or ()), *([] if workers is None else [f"engine.workers={workers}"])]
-    return _run(read_job(job, sets, os.environ), fresh=fresh, as_json=json, log=log)
+    return _run(read_job(job, sets, os.environ), fresh=fresh, as_json=json, log=log)[0]
 
 
 @app.command
@@ -109,7 +109,7 @@ def evaluate(
     label
         The label column; not for LIBSVM.
     metric
-        auc, logloss, kappa_t, reject_auc:d=0.4, ... May be given several times.
+        auc, logloss, kappa_t, mae, reject_auc:d=0.4, ... May be given several times.
     window
         Length of the windowed metrics, in labelled events.
     delay
@@ -134,13 +134,13 @@ def evaluate(
     json
         Write progress and report as JSON lines to the standard output.
     """
-    from streamlearn.runtime.comparing import comparison  # noqa: PLC0415 - commands import what they use
+    from streamlearn.runtime.comparing import advice, comparison  # noqa: PLC0415 - commands import what they use
 
     job = comparison(
         file,
         label=label,
         learners=learner,
-        metrics=metric or ["auc", "logloss", "kappa_t"],
+        metrics=metric,
         window=window,
         delay=delay,
         fading=fading,
@@ -152,7 +152,11 @@ def evaluate(
         kind=kind,
         out=out,
     )
-    return _run(job, fresh=True, as_json=json)
+    code, report = _run(job, fresh=True, as_json=json)
+    problem = advice(report) if report is not None else None
+    if problem is not None:
+        print(f"error: {problem}", file=sys.stderr)
+    return code if problem is None else FAILED
 
 
 @app.command
@@ -252,7 +256,8 @@ def learners(*, json: Flag = False) -> int:
     return DONE
 
 
-def _run(job: Job, *, fresh: bool, as_json: bool, log: str = "text") -> int:
+def _run(job: Job, *, fresh: bool, as_json: bool, log: str = "text") -> tuple[int, dict[str, Any] | None]:
+    """Run a job and print what came of it; return the exit code and the report."""
     from streamlearn.runtime.progress import Progress, open_display  # noqa: PLC0415 - commands import what they use
     from streamlearn.runtime.running import run_job  # noqa: PLC0415
     from streamlearn.runtime.signals import StopRequest  # noqa: PLC0415
@@ -262,13 +267,13 @@ def _run(job: Job, *, fresh: bool, as_json: bool, log: str = "text") -> int:
         if not outcome.ended:
             again = "go on with the same command" if job.checkpoint is not None else "nothing was kept: no [checkpoint]"
             progress.display.say(f"stopped behind event {outcome.events:,}; {again}")
-            return INTERRUPTED
+            return INTERRUPTED, None
     if as_json:
         files = [str(path) for path in outcome.files]
         _print_json({"kind": "done", "report": outcome.report, "files": files, "missing": outcome.missing})
     elif outcome.report is not None:
         _print_outcome(outcome.report, outcome.files, outcome.missing)
-    return DONE
+    return DONE, outcome.report
 
 
 def _print_outcome(report: dict[str, Any], files: Sequence[Path], missing: str) -> None:
@@ -302,6 +307,12 @@ def _print_json(value: object) -> None:
     print(msgspec.json.encode(value, enc_hook=str).decode())
 
 
+def _said(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.INFO, stream=sys.stderr)
@@ -312,7 +323,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"error: {error}", file=sys.stderr)
         return BAD_USAGE
     except (StreamlearnError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {_said(error)}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:  # the second Ctrl-C: at once, without a checkpoint
         return INTERRUPTED

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from streamlearn.errors import BadJob
+from streamlearn.errors import BadJob, BadParameter
+from streamlearn.learners.registry import learner_class
+from streamlearn.learners.regressor import Regressor
 from streamlearn.runtime.job import Job, check_job
 from streamlearn.runtime.overrides import parse_value
+from streamlearn.runtime.report import Report
 
 _KINDS = {
     ".csv": "csv",
@@ -26,7 +29,7 @@ def comparison(
     *,
     label: str | None,
     learners: list[str],
-    metrics: list[str],
+    metrics: list[str] | None,
     window: int,
     delay: int,
     fading: float | None,
@@ -47,17 +50,23 @@ def comparison(
         The label column; None for LIBSVM.
     learners : list of str
         ``name``, or ``name:key=value,key=value``; a River estimator is ``river:path.to.Class``.
-    metrics, window, delay, fading, bands, drift, on_drift, exclude, categorical
+    metrics : list of str or None
+        As in a job file; None: what suits the learners.
+    window, delay, fading, bands, drift, on_drift, exclude, categorical
         As in a job file.
     kind : str or None
         Kind of the file; by default what its name ends in.
     out : Path
         Folder of report and picture.
     """
+    kind = kind or kind_of(file)
+    if label is None and kind != "libsvm":
+        raise BadJob(f"--label: must name the column to forecast in {file.name}, got none")
+    metrics = metrics or default_metrics(learners)
     tables: dict[str, Any] = {
         "name": _stem(file),
         "out": str(out.resolve()),
-        "source": {"kind": kind or kind_of(file), "path": str(file.resolve())},
+        "source": {"kind": kind, "path": str(file.resolve())},
         "features": {"exclude": exclude, "categorical": categorical, **({"label": label} if label else {})},
         "learner": _learners(learners),
         "evaluate": {"metrics": metrics, "window": window, "delay": delay, "on_drift": on_drift, "bands": bands},
@@ -67,6 +76,36 @@ def comparison(
     if drift is not None:
         tables["evaluate"]["drift"] = drift
     return check_job(tables, folder=Path.cwd(), name=_stem(file))
+
+
+def default_metrics(learners: list[str]) -> list[str]:
+    """Return the metrics for learners of labels, or those for learners of numbers where all are such."""
+    return ["mae", "rmse"] if all(map(_forecasts_numbers, learners)) else ["auc", "logloss", "kappa_t"]
+
+
+def _forecasts_numbers(text: str) -> bool:
+    try:
+        return issubclass(learner_class(parse_learner(text)["name"]), Regressor)
+    except BadParameter:
+        return False  # a foreign learner, or a name that is refused when the job is put together
+
+
+def advice(report: Report) -> str | None:
+    """Return why a comparison tells nothing and what to change; None where it tells something."""
+    events, rejected = report["events"], report["rejected"]
+    if events and sum(rejected.values()) == events:
+        kind = max(rejected, key=lambda name: rejected[name])
+        declared = "--categorical NAME takes a column of text, --exclude NAME leaves one out: each once a column"
+        return f"no event could be used ({report['rejected_examples'][kind]}); {declared}"
+    if rejected.get("label", 0) * 2 > events:
+        return (
+            f"most labels were refused ({report['rejected_examples']['label']}); these learners tell two labels apart, "
+            "a column of numbers is forecast by ORLRegressor"
+        )
+    values = [value for learner in report["learners"] for value in learner["metrics"].values()]
+    if events and all(value is None or value != value for value in values):  # noqa: PLR0124  NaN
+        return "no metric has a value: numbers that are forecast are measured by --metric mae or --metric rmse"
+    return None
 
 
 def kind_of(file: Path) -> str:

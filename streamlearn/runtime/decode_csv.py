@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import difflib
 import io
 from collections.abc import Sequence
 
@@ -27,6 +28,9 @@ from streamlearn.runtime.decode import (
     text_of,
 )
 from streamlearn.runtime.rows import Rows
+
+MOST_NAMED = 12
+"""Columns that a message names."""
 
 
 def split_record(raw: bytes, delimiter: str, where: str) -> list[str]:
@@ -79,8 +83,17 @@ def check_header(path: str, header: Sequence[str], columns: Columns, *, read: bo
         for wanted in names:
             if wanted is not None and wanted not in places:
                 raise SourceError(
-                    f"{path}: {role} must name a column of the file, got {wanted!r}; it has {', '.join(header)}"
+                    f"{path}: {role} must name a column of the file, got {wanted!r}{_suggestion(wanted, header)}"
                 )
+
+
+def _suggestion(wanted: str, header: Sequence[str]) -> str:
+    """Return the column that was meant, or else what there is, of a wide file its beginning and its end."""
+    close = difflib.get_close_matches(wanted, header, n=1)
+    if close:
+        return f", did you mean {close[0]!r}?"
+    shown = header if len(header) <= MOST_NAMED else [*header[: MOST_NAMED - 2], "...", *header[-2:]]
+    return f"; it has {', '.join(shown)}"
 
 
 def _all_numbers(header: Sequence[str]) -> bool:
