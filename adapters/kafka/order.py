@@ -87,7 +87,7 @@ class Only:
     def next(self, partitions: Collection[Partition]) -> Pick | None:
         """Return the partition; None where it has come to its end."""
         for partition in partitions:
-            if partition.name == self._partition and (partition.messages or not partition.done):
+            if partition.name == self._partition and (partition.chunks or not partition.done):
                 return partition, _ANY, None
         return None
 

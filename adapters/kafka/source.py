@@ -210,7 +210,7 @@ class KafkaSource:
         with self._shelf.changed:
             decoded = self._piece_of[0] if self._piece_of is not None else None
             parts = sorted(self._shelf.partitions.values(), key=lambda part: (part.topic, part.number))
-            return {part.name: part.done and not part.messages and part is not decoded for part in parts}
+            return {part.name: part.done and not part.chunks and part is not decoded for part in parts}
 
     def only(self, partition: str) -> None:
         """Hand out this partition from now on; what was decoded already of another one still comes."""
