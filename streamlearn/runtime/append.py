@@ -51,7 +51,7 @@ class AppendFile:
         self._ready = True
 
     def write(self, data: bytes) -> None:
-        """Append; buffered until `flush`."""
+        """Append; buffered until `show` or `flush`."""
         if not data:
             return
         try:
@@ -59,6 +59,15 @@ class AppendFile:
         except OSError as error:
             raise SinkError(f"{self.who}: {self.path} cannot be written: {error}") from error
         self._length += len(data)
+
+    def show(self) -> None:
+        """Let others read what was written, which is durable only from `flush` on."""
+        if self._file is None:
+            return
+        try:
+            self._file.flush()
+        except OSError as error:
+            raise SinkError(f"{self.who}: {self.path} cannot be written: {error}") from error
 
     def flush(self) -> None:
         """Make everything written so far durable."""

@@ -69,8 +69,9 @@ class _TextFile:
         self.restore = self._file.restore
 
     def write(self, rows: PredictionRows) -> None:
-        """Append one line an event."""
+        """Append one line an event; whoever waits for a prediction need not wait for a checkpoint."""
         self._file.write(self._format(as_lists(rows)))
+        self._file.show()
 
     def _format(self, columns: dict[str, list[Any]]) -> bytes:
         raise NotImplementedError

@@ -234,3 +234,15 @@ def test_the_policy_can_be_to_stop(options, message, tmp_path):
     with pytest.raises(BadEvent, match=message):
         letters.take([rejected(1)])
     letters.close()
+
+
+@pytest.mark.parametrize("kind", ["ndjson", "csv"])
+def test_predictions_can_be_read_before_they_are_durable(tmp_path, kind):
+    path = tmp_path / f"out.{kind}"
+    sink = sink_at(path, kind)
+    sink.create()
+
+    sink.write(rows_between(0, 3))
+
+    assert path.read_bytes().count(b"\n") == 3 + (kind == "csv")
+    sink.close()
