@@ -1,13 +1,14 @@
 """A live stream of rare events with late labels: a broker, a replayer, a job, and its page; one command.
 
-    python demos/fraud/run.py [--rate 3000] [--events N] [--bootstrap HOST:PORT]
+    python demos/fraud/run.py [--rate 3000] [--events N] [--bootstrap HOST:PORT] [--port 8731]
 
 Replays a year of flights out of New York City, in the order of their scheduled departures, to the topic ``flights``;
 3.5 % of them arrive more than two hours late. Which ones comes hours later on the topic ``arrivals``, one in 200 never,
 one in 500 twice. The job ``job.toml`` forecasts each flight at once and learns it when its label comes.
 
 The broker is the one that is named, else Apache Kafka started here (Java 17 and Maven), else the mock cluster inside
-the client's library. Stop it with Ctrl-C: with a broker that stays, the next run goes on where this one stopped.
+the client's library. Ctrl-C or SIGTERM stops it, and nothing is left running; with a broker of your own the next run
+goes on where this one stopped.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -38,13 +40,13 @@ HERE = Path(__file__).parent
 FLIGHTS = HERE.parent / "data" / "flights_nyc13.csv.gz"
 BROKER_SCRIPT = HERE.parents[1] / ".ci" / "kafka" / "broker.py"
 JOB = HERE / "job.toml"
-PAGE = "http://127.0.0.1:8731/"
-QUIET_S = 30.0  # kernels may be compiled in between
+PORT = 8731
 MOCK = "mock"
 TOPICS = ("flights", "arrivals")
 LATE_MIN, SHORTEST_MIN = 120, 30
 ONE_IN_LOST, ONE_IN_TWICE = 200, 500
 Message = tuple[float, str, bytes, bytes]  # time, topic, key, value
+View = dict[str, Any]  # of the page, as JSON
 
 
 def messages(n_events: int | None) -> list[Message]:
@@ -129,6 +131,31 @@ def _mock(stack: ExitStack) -> str:
     return ",".join(f"{node.host}:{node.port}" for node in nodes)
 
 
+class Running:
+    """The job's process, and what its page tells."""
+
+    def __init__(self, process: subprocess.Popen[bytes], page: str) -> None:
+        self.process, self.page = process, page
+
+    def seen(self) -> View:
+        """Return what the page is told; nothing while the job starts."""
+        try:
+            with urllib.request.urlopen(f"{self.page}data.json", timeout=5) as answer:  # noqa: S310  our own page
+                view: View | None = json.load(answer)["view"]
+        except OSError:
+            return {}
+        return view or {}
+
+    def wait_until(self, done: Callable[[View], bool]) -> View:
+        """Wait until what is seen is as it should be, however long that takes; nothing where the job ended before."""
+        while self.process.poll() is None:
+            view = self.seen()
+            if view and done(view):
+                return view
+            time.sleep(0.2)
+        return {}
+
+
 def replay(address: str, rate: float, found: list[Message], job: subprocess.Popen[bytes]) -> bool:
     """Send the messages at `rate` a second; return whether all were sent before the job ended."""
     producer = Producer({"bootstrap.servers": address, "linger.ms": 5})
@@ -136,7 +163,7 @@ def replay(address: str, rate: float, found: list[Message], job: subprocess.Pope
     for sent, (_, topic, key, value) in enumerate(found):
         while True:
             try:
-                # One partition, also where the mock made four: labels of several come in the order of arrival.
+                # One partition, also where the mock made four: the flights stay in the order of their times.
                 producer.produce(topic, value, key, partition=0)
                 break
             except BufferError:
@@ -152,35 +179,25 @@ def replay(address: str, rate: float, found: list[Message], job: subprocess.Pope
     return True
 
 
-def seen() -> dict[str, object]:
-    """Return what the page is told; nothing while the job starts."""
-    try:
-        with urllib.request.urlopen(f"{PAGE}data.json", timeout=5) as answer:  # noqa: S310  our own page
-            view: dict[str, object] | None = json.load(answer)["view"]
-    except OSError:
-        return {}
-    return view or {}
-
-
-def wait_until_quiet(job: subprocess.Popen[bytes]) -> dict[str, object]:
-    """Wait until the job takes no more events; return what is seen of it then, nothing if it ended.
+def all_taken(found: list[Message], before: View) -> Callable[[View], bool]:
+    """Return what tells that every flight was forecast, and that every label was used whose time has come.
 
     Labels from behind the time of the last flight stay where they are: their time has not come.
     """
-    view, since = seen(), time.monotonic()
-    while job.poll() is None:
-        time.sleep(0.5)
-        newer = seen()
-        if not newer or newer["events"] != view.get("events") or _flights_left(newer):
-            view, since = newer, time.monotonic()
-        elif time.monotonic() - since > QUIET_S:
-            return newer
-    return {}
+    last = max(when for when, topic, *_ in found if topic == "flights")
+    n_due = sum(topic == "arrivals" and when <= last for when, topic, *_ in found)
+    n_due += _settled(before)
+
+    def done(view: View) -> bool:
+        flights = {name: n for name, n in view["lag"].items() if not name.startswith("labels:")}
+        return not any(flights.values()) and _settled(view) >= n_due
+
+    return done
 
 
-def _flights_left(view: dict[str, object]) -> bool:
-    lag = view["lag"]
-    return isinstance(lag, dict) and any(n for partition, n in lag.items() if not partition.startswith("labels:"))
+def _settled(view: View) -> int:
+    """Return how many labels were used, or found to be of no use."""
+    return sum(view["labels"][fate] for fate in ("matched", "early", "late", "duplicate"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -189,35 +206,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rate", type=float, default=3000.0, help="messages a second (3000)")
     parser.add_argument("--events", type=int, help="flights to replay (all 327,346)")
     parser.add_argument("--bootstrap", help=f"address of a broker that is there already, or {MOCK!r}")
+    parser.add_argument("--port", type=int, default=PORT, help=f"of the page ({PORT})")
     parser.add_argument("--fresh", action="store_true", help="forget an earlier run")
     parser.add_argument("--stay", action="store_true", help="leave job and page running at the end")
     options = parser.parse_args(arguments)
+    # As an exception it closes what is open on its way: the job, and a broker that was started here.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     found = messages(options.events)
     with broker(options.bootstrap) as address:
         # -P: the installed package, not the sources that the demo may be started beside, which lack the adapters
         command = [sys.executable, "-P", "-m", "streamlearn.runtime.cli", "run", str(JOB)]
+        command += ["--set", f"monitor.port={options.port}"]
         # The topics of a broker that is started here are new: so is the job.
         command += ["--fresh"] if options.fresh or options.bootstrap in {None, MOCK} else []
         with subprocess.Popen(command, env={**os.environ, "FRAUD_BROKERS": address}) as job:  # noqa: S603  ourselves
             try:
-                return _watch(address, options, found, job)
+                return _watch(address, options, found, Running(job, f"http://127.0.0.1:{options.port}/"))
             except KeyboardInterrupt:
-                return job.wait()
+                return job.wait()  # the terminal has told it, too
             finally:
                 if job.poll() is None:
                     job.send_signal(signal.SIGTERM)
 
 
-def _watch(address: str, options: argparse.Namespace, found: list[Message], job: subprocess.Popen[bytes]) -> int:
-    print(f"{len(found):,} messages at {options.rate:,.0f} a second; look at {PAGE}", flush=True)
-    view = wait_until_quiet(job) if replay(address, options.rate, found, job) else {}
+def _watch(address: str, options: argparse.Namespace, found: list[Message], job: Running) -> int:
+    before = job.wait_until(bool)  # it may compile its kernels first
+    if not before:
+        return job.process.wait()
+    print(f"{len(found):,} messages at {options.rate:,.0f} a second; look at {job.page}", flush=True)
+    sent = replay(address, options.rate, found, job.process)
+    view = job.wait_until(all_taken(found, before)) if sent else {}
     if not view:
-        return job.wait()
-    for learner in view["learners"]:  # type: ignore[attr-defined]  JSON
+        return job.process.wait()
+    for learner in view["learners"]:
         print(f"{learner['title']}: {json.dumps(learner['metrics'])}")
     print(f"labels: {json.dumps(view['labels'])}; waiting: {view['waiting']}")
     if options.stay:
-        return job.wait()
+        return job.process.wait()
     return 0
 
 
