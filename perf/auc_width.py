@@ -1,6 +1,6 @@
 """Events a second and prequential AUC by width, 8 to 1000 features: ours, a NumPy version of OPAUC, River.
 
-    python perf/auc_width.py [--quick]
+    python perf/auc_width.py [--quick] [--parts]
 
 All see the same two Gaussian classes in the same order, forecast before they learn. Ours go in batches of one turn,
 River's ``StandardScaler | LogisticRegression`` and the NumPy version event by event, as they are written. Cases take
@@ -8,6 +8,10 @@ turns, so that a busy machine disturbs all alike; a line shows the median of the
 published steps" is ours with the settings of the NumPy version (equations (5) to (9) at d = 1/2, BLAS products): their
 scores must agree to 1e-9 of their standard deviation. Writes auc_width.json and auc_width.png, microseconds against
 width on log scales.
+
+``--parts`` prints instead of what an event costs AUCRO with the whole covariance at 54 features, in processor time:
+forecast and learn, learn alone, learn without the solutions, and beside it the products ``X'X`` of BLAS for the same
+blocks, which are the arithmetic of a covariance without means, classes, clipping or order of events.
 """
 
 from __future__ import annotations
@@ -83,6 +87,8 @@ def published():
 
 CASES = {
     "AUCRO": lambda m: AUCRO(),
+    "AUCRO, diagonal": lambda m: AUCRO(covariance="diagonal"),
+    "AUCRO, means": lambda m: AUCRO(covariance="means"),
     "AdaptiveAUCRO": lambda m: AdaptiveAUCRO(),
     "OPAUC": lambda m: OPAUC(),
     "OPAUC, published steps": lambda m: published(),
@@ -116,13 +122,43 @@ def measure(m, n_turn, turns):
     return table, np.abs(ours - numpy).max() / numpy.std()
 
 
+def parts(m, n, turns):
+    """Print what the parts of an event cost, in blocks of BATCH rows, each part in turn."""
+    X, y = stream(m, n)
+    blocks = [(X[i : i + BATCH], y[i : i + BATCH]) for i in range(0, n, BATCH)]
+
+    def each(verb, **params):
+        model = AUCRO(**params)
+        return lambda: [getattr(model, verb)(rows, labels) for rows, labels in blocks]
+
+    work = {
+        "forecast and learn": each("test_then_learn_many"),
+        "learn": each("learn_many"),
+        "learn, never solve": each("learn_many", solve_every=10**9),
+        "X'X by BLAS": lambda: [rows.T @ rows for rows, _ in blocks],
+    }
+    us = {title: [] for title in work}
+    for k in range(turns + 1):
+        for title, run in work.items():
+            began = time.process_time()
+            run()
+            if k:  # the first turn warms up
+                us[title].append((time.process_time() - began) / n * 1e6)
+    for title, took in us.items():
+        print(
+            f"{m:5d} features  {title:19s} {np.median(took):6.3f} us ({min(took):.3f}-{max(took):.3f})"
+            f"  {1e6 / np.median(took):10,.0f} events/s",
+            flush=True,
+        )
+
+
 def draw(table, path):
     """Microseconds an event against width, one line a case."""
     figure, axis = plt.subplots(figsize=(8, 5.5), layout="constrained")
     for k, title in enumerate(CASES):
         widths = list(table)
         us = np.array([np.percentile(table[m][title][0], (0, 50, 100)) for m in widths])
-        axis.plot(widths, us[:, 1], marker="o", ms=4, label=title, color=f"C{k % 10}", ls="--" if k > 5 else "-")
+        axis.plot(widths, us[:, 1], marker="o", ms=4, label=title, color=f"C{k % 10}", ls="--" if k > 7 else "-")
         axis.fill_between(widths, us[:, 0], us[:, 2], color=f"C{k % 10}", alpha=0.12, lw=0)
     axis.set(xscale="log", yscale="log", xlabel="features", ylabel="microseconds an event (forecast and learn)")
     axis.set_xticks(list(table), [str(m) for m in table])
@@ -137,8 +173,13 @@ def draw(table, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="two widths, three turns")
+    parser.add_argument("--parts", action="store_true", help="what an event costs at 54 features")
     parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args()
+    if args.parts:
+        with threadpool_limits(1):
+            parts(54, 10_000 if args.quick else 100_000, 3 if args.quick else TURNS)
+        return
     args.out.mkdir(parents=True, exist_ok=True)
     table = {}
     with threadpool_limits(1):  # one core for all

@@ -29,3 +29,9 @@ def test_what_was_measured_before_is_kept_beside_what_is_new(run, tmp_path):
     for form in ("means", "diagonal"):
         run("auc_wide.py", "--sets", "a9a", "--forms", form, "--out", str(tmp_path))
     assert {"AUCRO, means", "AUCRO, diagonal"} <= set(json.loads((tmp_path / "auc_wide_quick.json").read_text())["a9a"])
+
+
+def test_the_parts_of_an_event_are_timed(run):
+    text = run("auc_width.py", "--parts")
+    for part in ("forecast and learn", "learn ", "learn, never solve", "X'X by BLAS"):
+        assert re.search(rf"^ +54 features  {part} +\d+\.\d+ us", text, re.MULTILINE)
