@@ -22,7 +22,10 @@ from numpy.typing import NDArray
 from streamlearn.contracts import Document, Snapshot
 from streamlearn.errors import BadSnapshot, NewerSnapshot
 
-FORMAT = 1
+FORMAT = 2
+CHANGED = dict.fromkeys(("HedgeMower1", "HedgeMower", "Marvin", "MarvinC", "MarvinD"), 2)
+"""Format from which on the states of a class are as they are now; those of a class that is not here never changed."""
+
 _HEADER_KEY = "streamlearn"
 _NO_SUM = b"sha256:" + b"0" * 64
 _SUM = re.compile(rb"sha256:[0-9a-f]{64}")
@@ -60,7 +63,8 @@ def unpack(data: bytes, kind: str) -> tuple[Document, Arrays]:
     Raises
     ------
     BadSnapshot
-        Where the bytes are truncated, altered, or not a file of this `kind`.
+        Where the bytes are truncated, altered, or not a file of this `kind`, or hold a class whose states have changed
+        since.
     NewerSnapshot
         Where a newer release wrote them.
     """
@@ -79,7 +83,20 @@ def unpack(data: bytes, kind: str) -> tuple[Document, Arrays]:
         raise NewerSnapshot(f"snapshot: format must be at most {FORMAT}, got {version}: use a newer streamlearn")
     if found != kind:
         raise BadSnapshot(f"snapshot: kind must be {kind!r}, got {found!r}")
+    _refuse_changed(document, version)
     return document, {name: np.array(array) for name, array in arrays.items()}
+
+
+def _refuse_changed(document: Document, version: int) -> None:
+    """Refuse states that would be read with another meaning than they were written with, however deep they lie."""
+    for name, value in document.items():
+        if isinstance(value, dict):
+            _refuse_changed(value, version)
+        elif name.rpartition("/")[2] == "class" and version < CHANGED.get(str(value), 0):
+            raise BadSnapshot(
+                f"snapshot: a state of {value} must be of format {CHANGED[value]} or later, got {version}: it was "
+                f"written by an older streamlearn and has to be learned anew"
+            )
 
 
 def _header(data: bytes) -> Any:

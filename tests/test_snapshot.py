@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from streamlearn import snapshot
 from streamlearn.errors import BadSnapshot, NewerSnapshot
-from streamlearn.learners.registry import load
+from streamlearn.learners.registry import MODULES, load
+from streamlearn.snapshot import nest
 from tests.contract import same, stream
 from tests.naive.logistic import NaiveLogistic
 
@@ -79,6 +80,22 @@ def test_a_newer_format_says_so(monkeypatch):
     monkeypatch.undo()
     with pytest.raises(NewerSnapshot, match="99"):
         snapshot.unpack(data, "model")
+
+
+@pytest.mark.parametrize("place", [lambda state: state, lambda state: {"state": nest("track/0/learner", state)}])
+def test_a_state_that_has_changed_since_its_format_is_refused_by_name(monkeypatch, place):
+    monkeypatch.setattr(snapshot, "FORMAT", 1)
+    old = snapshot.pack("model", place({"class": "Marvin"}), {})
+    plain = snapshot.pack("model", place({"class": "AUCRO", "name": "Marvin"}), {})
+    monkeypatch.undo()
+    with pytest.raises(BadSnapshot, match=r"a state of Marvin must be of format 2 or later, got 1: .* learned anew"):
+        snapshot.unpack(old, "model")
+    assert snapshot.unpack(plain, "model")[0] == place({"class": "AUCRO", "name": "Marvin"})
+
+
+def test_classes_whose_states_have_changed_are_learners():
+    assert set(snapshot.CHANGED) <= set(MODULES)
+    assert max(snapshot.CHANGED.values()) <= snapshot.FORMAT
 
 
 def test_another_kind_is_refused():

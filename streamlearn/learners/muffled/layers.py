@@ -17,6 +17,7 @@ from streamlearn.learners.muffled.clusters import Clusters
 from streamlearn.learners.muffled.model import Model, Voting
 from streamlearn.learners.muffled.own import OwnLayer
 from streamlearn.learners.muffled.ranks import RankLayer
+from streamlearn.learners.muffled.sample import Warm
 from streamlearn.learners.muffled.unlabelled import Embedded
 
 
@@ -186,6 +187,26 @@ class Layered:
         for number, layer in enumerate(self.layers):
             more |= snapshot.nest(str(number), layer.arrays())
         return self.base.arrays() | more
+
+
+def handed_on(model: Voting, n_labelled: int, n_new: int) -> Warm | None:
+    """Return what a model hands on to the next refit; None where its forests do not know which rows they saw.
+
+    Parameters
+    ----------
+    model : Voting
+    n_labelled, n_new : int
+        Labelled rows in the buffer, and how many of them came since the model was fitted.
+    """
+    base = model.base if isinstance(model, Layered) else model
+    if not isinstance(base, Model) or not base.used:
+        return None
+    # Rows that came since the last refit were seen by no tree.
+    used = {
+        name: np.vstack([seen, np.zeros((n_new, seen.shape[1]), dtype=np.bool_)])[-n_labelled:]
+        for name, seen in base.used.items()
+    }
+    return Warm(base.affine, {name: base.trees_named(name) for name in used}, used)
 
 
 def model_from_arrays(

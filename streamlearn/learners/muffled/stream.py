@@ -22,11 +22,11 @@ from streamlearn.learners.base import BinaryScorer, checked_reject_cost
 from streamlearn.learners.muffled.buffers import RESERVOIRS, Buffers
 from streamlearn.learners.muffled.clusters import medoids
 from streamlearn.learners.muffled.explain import Partition, partition
-from streamlearn.learners.muffled.layers import Layered, checked_numbers, model_from_arrays
+from streamlearn.learners.muffled.layers import Layered, checked_numbers, handed_on, model_from_arrays
 from streamlearn.learners.muffled.model import Model, Voting
 from streamlearn.learners.muffled.potentials import checked_potential
 from streamlearn.learners.muffled.refits import Waiting, fit_sample
-from streamlearn.learners.muffled.sample import Sample, Warm, derived_seed
+from streamlearn.learners.muffled.sample import Sample, derived_seed
 from streamlearn.learners.muffled.slack import certified_error
 from streamlearn.learners.muffled.wilson import wilson_lower_bound
 
@@ -276,18 +276,8 @@ class MuffledScorer(BinaryScorer):
         if self._model is None or n_new is None:
             return sample
         weights = dict(zip(self._model.names, self._model.weights.tolist(), strict=True))
-        return replace(sample, warm=self._warm(len(y), n_new), weights=weights)
-
-    def _warm(self, n_labelled: int, n_new: int) -> Warm | None:
-        base = self._model.base if isinstance(self._model, Layered) else self._model
-        if not self.drift or not isinstance(base, Model) or not base.used:
-            return None
-        # Rows that came since the last refit were seen by no tree.
-        used = {
-            name: np.vstack([seen, np.zeros((n_new, seen.shape[1]), dtype=np.bool_)])[-n_labelled:]
-            for name, seen in base.used.items()
-        }
-        return Warm(base.affine, {name: base.trees_named(name) for name in used}, used)
+        warm = handed_on(self._model, len(y), n_new) if self.drift else None
+        return replace(sample, warm=warm, weights=weights)
 
     def _change(self) -> None:
         """Do what is due after an event: begin a refit, or take its model into use."""
