@@ -18,6 +18,8 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#
 _NEGATIVE, _POSITIVE = "#56b4e9", "#d55e00"
 _DPI = 144
 
+MOST_LINES, TICK = 25, 0.06
+"""More drifts of a learner than this are ticks of this height: as lines they would hide the curves."""
 LARGEST_SPREAD = 100.0
 """Errors that differ by more than this are drawn on a logarithmic scale."""
 MOST_REJECTED = 0.98
@@ -139,9 +141,15 @@ def _bands(axes: Axes, report: Report) -> None:
 def _drifts(axes: Axes, learner: Report, colour: str) -> None:
     """Mark where drift was detected; a report of an older release says nothing of it."""
     drift = learner.get("drift") or {"detected": ()}
-    for k, event in enumerate(drift["detected"]):
-        label = f"drift ({drift['detector']}) of {learner['title']}" if k == 0 else None
-        axes.axvline(event, color=colour, linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.7, label=label)
+    if not drift["detected"]:
+        return
+    label = f"drift ({drift['detector']}) of {learner['title']}"
+    top = 1.0 if len(drift["detected"]) <= MOST_LINES else TICK
+    across = axes.get_xaxis_transform()  # heights are shares of the panel
+    dashes = (0, (2, 2))
+    axes.vlines(
+        drift["detected"], 0.0, top, transform=across, color=colour, lw=0.8, linestyle=dashes, alpha=0.7, label=label
+    )
 
 
 def _spread(curves: list[Any]) -> float:
