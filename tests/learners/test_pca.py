@@ -10,6 +10,7 @@ import pytest
 
 from streamlearn import ORLPCA, rc_pca
 from streamlearn.errors import BadParameter, BadShape, BadValue
+from streamlearn.learners.robust.subspace import SubspaceFitter
 from tests.contract import same
 from tests.contract_estimator import CHECKS
 from tests.naive import robust as naive
@@ -61,6 +62,15 @@ def test_the_truth_is_found_through_bad_rows(kind, bad):
     assert np.allclose(good @ good.T, np.eye(3), atol=1e-12)
     if bad >= 0.25:
         assert subspace_error(plain[0], truth) > 0.8
+
+
+def test_a_third_in_one_wrong_subspace_is_told_where_noise_is_as_large_as_signal():
+    X, truth = cloud(20, 2000, p=100, d=5, bad=0.3, kind="coherent", noise=1.0)
+    found = SubspaceFitter().lts(X, 5).components
+    oracle = np.linalg.svd(cloud(20, 1400, p=100, d=5, noise=1.0)[0], full_matrices=False)[2][:5]
+    # Judged by the distances in all 100 columns, the wrong subspace is the nearer: an error of 1.4.
+    assert subspace_error(found, truth) < 0.65
+    assert subspace_error(oracle, cloud(20, 1400, p=100, d=5, noise=1.0)[1]) > 0.4
 
 
 def test_batches_bad_as_a_whole_are_outvoted():
