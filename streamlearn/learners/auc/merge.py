@@ -7,6 +7,7 @@ that has to travel. Those of disjoint rows add up exactly (Chan, Golub and LeVeq
 
 The minimiser is then the solution of one linear system in the merged statistics, as in `AUCRO`: the model that one
 process would have found, but for the bounds of clipping, which every part draws for itself (``clip=None`` is exact).
+Wide models, which keep less than whole covariances, are merged in `merge_wide`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from streamlearn.contracts import FloatArray, IntArray
 from streamlearn.errors import BadParameter
 from streamlearn.kernels import auc, auc_sgd
 from streamlearn.learners.auc.aucro import AUCRO
+from streamlearn.learners.auc.merge_wide import WideMoments, agree_wide, fill_wide, merged_wide, require_addable
 from streamlearn.learners.auc.moments import Moments
+from streamlearn.learners.auc.records import Records
+from streamlearn.learners.auc.sketch import Sketches
 from streamlearn.learners.consensus import Consensus, consensus
 from streamlearn.learners.ground import Ground
 
@@ -106,6 +110,9 @@ class PartMoments:
         )
 
 
+_Part = PartMoments | WideMoments
+
+
 def merge_aucro(models: Sequence[AUCRO], how: str, trim: float, before: AUCRO | None = None) -> tuple[AUCRO, Consensus]:
     """Return one model, and what it is made of.
 
@@ -137,8 +144,9 @@ def merge_aucro(models: Sequence[AUCRO], how: str, trim: float, before: AUCRO | 
         _check(model)
     ground = Ground.of(everyone)
     made = ground.blank()
-    _check(made)  # together they may be too wide
     everyone = [ground.oriented(model) for model in everyone]
+    if made._wide is not None:
+        return made, _merge_wide(made, everyone, ground, how, trim, n_new=len(models))
     origin = _origin(everyone, ground)
     parts = [PartMoments.of(model, ground, origin) for model in everyone]
     new = parts[: len(models)]
@@ -147,7 +155,7 @@ def merge_aucro(models: Sequence[AUCRO], how: str, trim: float, before: AUCRO | 
     kept = [part for part, trusted in zip(new, found.trusted, strict=True) if trusted]
     agreed: FloatArray = found.centre[: len(spread)] / spread
     if before is not None:
-        earlier = _behind(parts[-1], kept, made)
+        earlier = replace(parts[-1], weight=_behind(parts[-1], kept, made))
         agreed = _averaged(earlier, kept, agreed)
         kept = [earlier, *kept]
     _fill(made._moments, _merged(kept), origin)
@@ -158,9 +166,26 @@ def merge_aucro(models: Sequence[AUCRO], how: str, trim: float, before: AUCRO | 
 def _check(model: AUCRO) -> None:
     if model.reject != "cost":
         raise BadParameter(f"{model.name}: reject must be 'cost' to be merged, got {model.reject!r}")
-    form = model.covariance
-    if form not in ("full", "auto") or model.takes_entries:
-        raise BadParameter(f"{model.name}: covariance must be 'full' to be merged, got {form!r}")
+    require_addable(model)
+
+
+def _merge_wide(
+    made: AUCRO, everyone: Sequence[AUCRO], ground: Ground[AUCRO], how: str, trim: float, *, n_new: int
+) -> Consensus:
+    """Merge wide models into a blank one; one of earlier rows stands behind the `n_new` others."""
+    records = made._wide
+    assert isinstance(records, Records)  # noqa: S101 - "means" was refused
+    parts = [WideMoments.of(model, ground) for model in everyone]
+    new, size = parts[:n_new], records.S.shape[2] if isinstance(records, Sketches) else 0
+    spread = _usual_spread(new)
+    found = _consensus(new, spread, how, trim)
+    kept = [part for part, trusted in zip(new, found.trusted, strict=True) if trusted]
+    if len(parts) > n_new:
+        kept = [parts[-1].faded(_behind(parts[-1], kept, made)), *kept]
+    fill_wide(records, merged_wide(kept, size))
+    if how == "median" and len(parts) == n_new and any(part.complete for part in new):
+        agree_wide(records, found.centre[: len(spread)] / spread)
+    return found
 
 
 def _spread(values: FloatArray, place: IntArray, n: int) -> FloatArray:
@@ -178,17 +203,17 @@ def _origin(models: Sequence[AUCRO], ground: Ground[AUCRO]) -> FloatArray:
     return np.zeros(len(ground.names))
 
 
-def _behind(before: PartMoments, parts: Sequence[PartMoments], model: AUCRO) -> PartMoments:
-    """Return earlier statistics, faded as far as the parts' events fade them."""
+def _behind(before: _Part, parts: Sequence[_Part], model: AUCRO) -> FloatArray:
+    """Return the weights of earlier statistics, faded as far as the parts' events fade them."""
     if model.half_life is None:
-        return before
+        return before.weight
     seen = np.sum([part.seen for part in parts], axis=0) if parts else np.zeros(2)
     events = seen if model.clock == "class" else np.full(2, seen.sum())
     faded: FloatArray = before.weight * 0.5 ** (events / model.half_life)
-    return replace(before, weight=faded)
+    return faded
 
 
-def _usual_spread(parts: Sequence[PartMoments]) -> FloatArray:
+def _usual_spread(parts: Sequence[_Part]) -> FloatArray:
     """Return what the features' weights are multiplied by to be of one unit: median standard deviation of the parts."""
     variances = np.array([part.variance for part in parts if part.count] or [parts[0].variance])
     spread = np.sqrt(np.median(variances, axis=0))
@@ -196,7 +221,7 @@ def _usual_spread(parts: Sequence[PartMoments]) -> FloatArray:
     return np.asarray(np.where(spread > auc.SMALLEST, spread, 1.0))
 
 
-def _consensus(parts: Sequence[PartMoments], spread: FloatArray, how: str, trim: float) -> Consensus:
+def _consensus(parts: Sequence[_Part], spread: FloatArray, how: str, trim: float) -> Consensus:
     """Hold the parts' models together: weights by the features' spread, and where they put the threshold.
 
     A part that saw one class has no weights and no vote; where no part saw both, nothing tells them apart.
