@@ -23,7 +23,9 @@ from streamlearn.contracts import Document, Snapshot
 from streamlearn.errors import BadSnapshot, NewerSnapshot
 
 FORMAT = 2
-CHANGED = dict.fromkeys(("HedgeMower1", "HedgeMower", "Marvin", "MarvinC", "MarvinD"), 2)
+CHANGED = dict.fromkeys(
+    ("AUCRO", "AdaptiveAUCRO", "OPAUC", "ORLRegressor", "HedgeMower1", "HedgeMower", "Marvin", "MarvinC", "MarvinD"), 2
+)
 """Format from which on the states of a class are as they are now; those of a class that is not here never changed."""
 
 _HEADER_KEY = "streamlearn"

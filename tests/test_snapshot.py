@@ -86,11 +86,11 @@ def test_a_newer_format_says_so(monkeypatch):
 def test_a_state_that_has_changed_since_its_format_is_refused_by_name(monkeypatch, place):
     monkeypatch.setattr(snapshot, "FORMAT", 1)
     old = snapshot.pack("model", place({"class": "Marvin"}), {})
-    plain = snapshot.pack("model", place({"class": "AUCRO", "name": "Marvin"}), {})
+    plain = snapshot.pack("model", place({"class": "FSAUC", "name": "Marvin"}), {})
     monkeypatch.undo()
     with pytest.raises(BadSnapshot, match=r"a state of Marvin must be of format 2 or later, got 1: .* learned anew"):
         snapshot.unpack(old, "model")
-    assert snapshot.unpack(plain, "model")[0] == place({"class": "AUCRO", "name": "Marvin"})
+    assert snapshot.unpack(plain, "model")[0] == place({"class": "FSAUC", "name": "Marvin"})
 
 
 def test_classes_whose_states_have_changed_are_learners():

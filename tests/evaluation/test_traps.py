@@ -305,7 +305,7 @@ def test_a_file_of_a_newer_format_is_told_from_a_damaged_one(tmp_path, monkeypat
 
 
 def test_a_file_of_an_older_format_is_read(monkeypatch):
-    content = split(AUCRO().learn_many(*events()).state())
+    content = split(FSAUC().learn_many(*events()).state())
     monkeypatch.setattr("streamlearn.snapshot.FORMAT", 0)
     old = pack("model", *content)
     monkeypatch.undo()
