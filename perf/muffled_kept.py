@@ -121,7 +121,8 @@ def table(results: dict[tuple[str, float], list[dict[str, float]]], n_events: in
         cells = []
         for m in others:
             d, half = interval([t[m] - t["0.0"] for t in trials])
-            cells.append(f"{d:+.4f}+-{half:.4f}{'*' if abs(d) > half else ' '}")
+            # One seed has no interval.
+            cells.append(f"{d:+.4f}+-{half:.4f}{'*' if abs(d) > half else ' '}" if len(trials) > 1 else f"{d:+.4f}")
         base = np.mean([t["0.0"] for t in trials])
         lines.append(f"{name:>26} {share:>6.0%} {len(trials):>5} {base:7.4f} " + " ".join(f"{c:>16}" for c in cells))
     for m in others:

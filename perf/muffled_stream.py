@@ -163,6 +163,16 @@ def summary(results: Results, ours: str, peers: list[str]) -> str:
     )
 
 
+def beside_each(results: Results, ours: str, peers: list[str]) -> str:
+    """Return the mean difference of one of ours from each peer, the same one in all cells."""
+    texts = []
+    for peer in peers:
+        means = [np.mean([t[ours]["auc"] - t[peer]["auc"] for t in trials]) for trials in results.values()]
+        d, half = interval(means)
+        texts.append(f"{peer} {d:+.3f}+-{half:.3f} ({sum(v > 0 for v in means)})")
+    return f"{ours} minus each peer, mean over cells (cells above 0 of {len(results)}): " + ", ".join(texts)
+
+
 def report(results: Results, methods: list[str], n_events: int) -> str:
     """Return the table of AUC and speed, and how ours stand beside the best peer."""
     lines = [
@@ -177,6 +187,7 @@ def report(results: Results, methods: list[str], n_events: int) -> str:
         lines.append(f"{name:>14} {share:>6.0%} {len(trials):>5} " + " ".join(f"{t:>20}" for t in texts))
     if peers := [m for m in methods if m not in OURS]:
         lines += [summary(results, m, peers) for m in methods if m in OURS]
+        lines += [beside_each(results, m, peers) for m in methods if m in OURS]
     return "\n".join(lines)
 
 
