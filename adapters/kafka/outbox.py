@@ -52,6 +52,7 @@ class Outbox:
         defaults = {"transactional.id": transactional_id, "transaction.timeout.ms": timeout_ms, "linger.ms": 20}
         settings = {**defaults, **options}
         self.id = str(settings["transactional.id"])
+        self._timeout_ms = int(settings["transaction.timeout.ms"])
         self._producer = Producer({**resolved(settings), "logger": log})
         # This consumer never reads: it stands for the group in which the number of the checkpoint is kept.
         self._marker = Consumer({**resolved(connection(options)), "group.id": f"{self.id}.checkpoint", "logger": log})
@@ -134,7 +135,20 @@ class Outbox:
             self._producer.produce(topic, value, on_delivery=self._delivered, **extra)
         except BufferError:
             return False
+        except KafkaException as exception:
+            self._refused(error_of(exception))
         return True
+
+    def _refused(self, error: KafkaError) -> None:
+        """Say why the client takes no more messages."""
+        if error.code() == KafkaError._FATAL:
+            raise SinkError(
+                "sink.kafka: must be done by one instance of the job, with a checkpoint before its transaction times "
+                f"out ({self._timeout_ms / 1000:g} s), got: {error.str()}"
+            )
+        if error.code() == KafkaError._STATE:  # what it belonged to is lost
+            raise Rewind(f"a message could not be written: {error.str()}")
+        raise SinkError(f"sink.kafka: must be allowed and valid, got: {error.str()}")
 
     def flush(self) -> None:
         """Return when the brokers have everything."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
+from streamlearn.adapters.kafka.client import Contact
+from streamlearn.adapters.kafka.outbox import Outbox
 
+from streamlearn.errors import SinkError
 from tests.adapters.kafka_brokers import script
-from tests.adapters.kafka_jobs import Job, make_events, produce, read_all
+from tests.adapters.kafka_jobs import PATIENCE_S, Job, make_events, produce, read_all
 
 pytestmark = pytest.mark.kafka
 
@@ -108,3 +112,27 @@ def test_no_secret_is_written_anywhere(own_broker, tmp_path):
 
     for path in [path for path in Path(tmp_path).rglob("*") if path.is_file()]:
         assert about["password"].encode() not in path.read_bytes(), path
+
+
+def test_an_outbox_that_was_shut_out_says_so_also_while_it_takes_messages(real_broker):
+    topic = real_broker.topic()
+
+    def opened():
+        made = Outbox(f"outbox-{topic}", {"bootstrap.servers": real_broker.bootstrap}, 1.0, Contact(30.0))
+        made.write_to(topic)
+        made.begin()
+        return made
+
+    first, deadline = opened(), time.monotonic() + PATIENCE_S
+    first.send(topic, [b"x"])
+    first.flush()
+    second = opened()
+
+    def send_on():
+        while time.monotonic() < deadline:
+            first.send(topic, [b"x"] * 5000)
+
+    with pytest.raises(SinkError, match="must be done by one instance of the job"):
+        send_on()
+    first.close()
+    second.close()
