@@ -1,7 +1,7 @@
 """What the River estimators cost over the bare learners, and River's progressive validation of ours beside River's own.
 
     python perf/adapters.py [--quick] [--data FOLDER] [--sets NAME ...] [--turns N] [--rows N] [--only TABLE]
-                            [--resume] [--budget-s S]
+                            [--resume] [--budget-s S] [--no-slow]
 
 Three tables, printed and written to perf/out/adapters.json. Times are the processor's, so that other work on the
 machine counts little; within a turn the models take turns. Every measurement is kept in perf/out/adapters.jsonl as soon
@@ -248,6 +248,7 @@ def main():
     parser.add_argument("--only", choices=("overhead", "whole", "first"), default=None)
     parser.add_argument("--resume", action="store_true", help="keep what was measured before, and measure the rest")
     parser.add_argument("--budget-s", type=float, default=float("inf"), help="begin no measurement later than this")
+    parser.add_argument("--no-slow", action="store_true", help="without the models marked *")
     parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args()
     turns = args.turns or (1 if args.quick else 3)
@@ -265,9 +266,10 @@ def main():
         warm_up()
     kept = Kept(args.out / "adapters.jsonl", resume=args.resume, budget_s=args.budget_s)
     limits = {"first": QUICK_ROWS if args.quick else args.rows, "whole": None}
+    models = QUICK if args.no_slow else QUICK | SLOW
     for table in ("first", "whole"):
         if table in wanted:
-            document[table] = progressive_table(table, folder, names, QUICK | SLOW, limits[table], turns, kept)
+            document[table] = progressive_table(table, folder, names, models, limits[table], turns, kept)
     (args.out / "adapters.json").write_text(json.dumps(document, indent=1))
 
 

@@ -190,7 +190,8 @@ def main() -> None:
     parser.add_argument("--capymoa", type=Path, default=None)
     parser.add_argument("--out", type=Path, default=HERE / "comparison.json")
     args = parser.parse_args()
-    measured = json.loads(args.out.read_text())["streams"] if args.streams else {}
+    kept = json.loads(args.out.read_text()) if args.streams else {"streams": {}, "versions": {}}
+    measured = kept["streams"]
     for name, events in streams(args.data, args.rows):
         if args.streams and name not in args.streams:
             continue
@@ -201,7 +202,7 @@ def main() -> None:
         print(name, {k: (round(v["auc"], 4), min(v["seconds"])) for k, v in learners.items()}, flush=True)
     packages = [name for name in ("streamlearn", "river", "vowpalwabbit") if name != "vowpalwabbit" or vowpal_there()]
     machine = {"cores": os.cpu_count(), "python": platform.python_version()}
-    versions = {name: version(name) for name in packages} | VERSIONS
+    versions = kept["versions"] | {name: version(name) for name in packages} | VERSIONS
     document = {"machine": machine, "versions": versions, "streams": measured}
     args.out.write_text(json.dumps(document, indent=1) + "\n")
 
