@@ -1,13 +1,14 @@
 """AUCRO and AdaptiveAUCRO on wide sparse events, by what they keep of the covariance, beside River: AUC and events/s.
 
-    python perf/auc_wide.py [--sets NAME ...] [--forms NAME ...] [--turns N] [--quick] [--data FOLDER] [--out FOLDER]
+    python perf/auc_wide.py [--sets NAME ...] [--forms NAME ...] [--turns N] [--plain] [--quick]
+                              [--data FOLDER] [--out FOLDER]
 
 Every case forecasts an event before it learns it, with its defaults, and sees the same events in the same order: a9a
 and spam_stream in that of their files (the latter is time), w8a, whose file is sorted by class, shuffled (seed 0).
 
 Ours take the rows of a CSR matrix in batches of 1000; "by columns" are the dense blocks of at most 32 MiB in which the
-reader of LIBSVM text hands its rows over, with the making of them. River's ``LogisticRegression`` takes them event by
-event as dicts made before the clock runs: once with the nonzeros alone (all values are 1, so that a ``MaxAbsScaler``
+reader of LIBSVM text hands its rows over, made before the clock runs. River's ``LogisticRegression`` takes them one by
+one as dicts made before the clock runs: once with the nonzeros alone (all values are 1, so that a ``MaxAbsScaler``
 would change nothing), once behind its ``StandardScaler``, which needs the zeros written out; not on spam_stream, where
 one such dict has 39,916 entries. Ratios are to the one of the two with the better AUC.
 
@@ -72,19 +73,24 @@ class Columns(Ours):
     """The same learner on the dense blocks of the columns that occur, as the reader of LIBSVM text hands them over."""
 
     def forecasts(self, X, y):
-        """Return the score of each event before it was learned, and seconds of the processor, for the blocks too."""
-        model, scores, start = self.learner(covariance=self.covariance), [], 0
+        """Return the score of each event before it was learned, and seconds of the processor."""
+        model, scores, blocks = self.learner(covariance=self.covariance), [], list(self.blocks(X, y))
         began = time.process_time()
+        for names, values, labels in blocks:
+            scores.append(model.test_then_learn_columns(names, values, labels).scores)
+        return np.concatenate(scores), time.process_time() - began
+
+    def blocks(self, X, y):
+        """Yield names, values and labels of blocks of no more than MAX_CELLS numbers."""
+        start = 0
         while start < len(y):
             n, names = BATCH, np.unique(X[start : start + BATCH].indices)
             while n > 1 and n * len(names) > MAX_CELLS:
                 n //= 2
                 names = np.unique(X[start : start + n].indices)
             values = np.ascontiguousarray(X[start : start + n][:, names].toarray())
-            tested = model.test_then_learn_columns(tuple(names.tolist()), values, y[start : start + n])
-            scores.append(tested.scores)
+            yield tuple(names.tolist()), values, y[start : start + n]
             start += n
-        return np.concatenate(scores), time.process_time() - began
 
 
 class River:
@@ -112,8 +118,8 @@ class River:
         return [dict(zip(X.indices[a:b].tolist(), X.data[a:b].tolist(), strict=True)) for a, b in bounds]
 
 
-def cases(name, forms):
-    """Return {title: case} of a set."""
+def cases(name, forms, *, plain):
+    """Return {title: case} of a set; River's without its scaler where `plain`."""
     made = {
         f"{learner.__name__}, {form}": Ours(learner, form)
         for learner in (AUCRO, AdaptiveAUCRO)
@@ -123,7 +129,7 @@ def cases(name, forms):
     if "means" in forms:
         made["AUCRO, means, by columns"] = Columns(AUCRO, "means")
     made["River LR"] = River(scaled=False)
-    if WIDTH[name] <= DENSE_UP_TO:
+    if WIDTH[name] <= DENSE_UP_TO and not plain:
         made["River StandardScaler | LR"] = River(scaled=True)
     return made
 
@@ -165,6 +171,7 @@ def main():
     parser.add_argument(
         "--quick", action="store_true", help=f"one turn of the first {QUICK_ROWS} events, no spam_stream"
     )
+    parser.add_argument("--plain", action="store_true", help="River without its scaler, which takes minutes")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args()
@@ -177,7 +184,7 @@ def main():
             X, y = X[:QUICK_ROWS], y[:QUICK_ROWS]
         print(f"{name:12s} {X.shape[0]} x {X.shape[1]}, {X.nnz / len(y):.1f} nonzeros a row, {y.mean():.1%} positive")
         with threadpool_limits(1):  # one core for all
-            table = measure(X, y, cases(name, args.forms), 1 if args.quick else args.turns)
+            table = measure(X, y, cases(name, args.forms, plain=args.plain), 1 if args.quick else args.turns)
         show(name, table)
         known[name] = {**known.get(name, {}), **table}
         path.write_text(json.dumps(known, indent=1))
