@@ -39,6 +39,7 @@ from kafka_topics import broker, fill, make_topic
 HERE = Path(__file__).parent
 OUT = HERE / "out"
 ROUTES = HERE / "kafka_routes.py"
+WAYS = ["raw", "values", "decode", "job", "job+sink", "river"]
 TARGETS = {"events/s": 200_000, "of raw": 0.5, "of river": 7.0, "p99 ms": 50.0}
 JOB = """
 name = "speed"
@@ -72,6 +73,7 @@ def arguments():
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--partitions", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--learners", nargs="+", default=["AUCRO", "AdaptiveAUCRO"])
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS, help="raw and river are always among them")
     parser.add_argument("--rate", type=int, default=5000)
     parser.add_argument("--seconds", type=int, default=20, help="of the measurement of latency")
     parser.add_argument("--only", nargs="+", choices=["rates", "latency"], default=["rates", "latency"])
@@ -88,17 +90,27 @@ class Ways:
     def __init__(self, args, bootstrap, work, partitions):
         self._args, self._bootstrap, self._work, self._partitions = args, bootstrap, work, partitions
         self._topic = fill(bootstrap, args.events, partitions)
+        self._start_s: dict[tuple[str, str], float] = {}
         self._empty = f"speed-empty-{partitions}"
         make_topic(bootstrap, self._empty, partitions)
 
     def all(self):
         """Return {name: callable, () -> {events, seconds, cpu_s, ...}}."""
-        ways = {name: lambda name=name: self._route(name, self._args.events) for name in ("raw", "values", "decode")}
-        for learner in self._args.learners:
+        args = self._args
+        ways = {name: lambda name=name: self._route(name, args.events) for name in ("raw", "values", "decode")}
+        for learner in args.learners:
             ways[f"job, {learner}"] = lambda learner=learner: self._job(learner, "")
-        ways[f"job+sink, {self._args.learners[0]}"] = lambda: self._job(self._args.learners[0], SINK)
-        ways["river"] = lambda: self._route("river", self._args.river_events)
-        return ways
+        ways[f"job+sink, {args.learners[0]}"] = lambda: self._job(args.learners[0], SINK)
+        ways["river"] = lambda: self._route("river", args.river_events)
+        wanted = {"raw", "river", *args.ways}
+        return {name: run for name, run in ways.items() if name.partition(",")[0] in wanted}
+
+    def start(self):
+        """Run the jobs on an empty topic: compiled code gets into its cache, and what a start costs is known."""
+        for learner in self._args.learners:
+            self._start_s[learner, ""] = self._run(self._empty, learner, "")[1]
+        if "job+sink" in self._args.ways:
+            self._start_s[self._args.learners[0], SINK] = self._run(self._empty, self._args.learners[0], SINK)[1]
 
     def _route(self, name, events):
         words = [name, self._bootstrap, self._topic, self._partitions, events]
@@ -108,7 +120,7 @@ class Ways:
         return json.loads(done.stdout.splitlines()[-1])
 
     def _job(self, learner, sink):
-        _, start_s = self._run(self._empty, learner, sink)
+        start_s = self._start_s[learner, sink]
         report, cpu_s = self._run(self._topic, learner, sink)
         assert report["events"] == self._args.events, report["events"]
         auc = report["learners"][0]["metrics"]["auc"]
@@ -134,9 +146,9 @@ def rates(args, bootstrap, work):
     """Print and return the table of one topic after the other."""
     found = {}
     for partitions in args.partitions:
-        ways = Ways(args, bootstrap, work, partitions).all()
-        for run in list(ways.values())[2:-1]:
-            run()  # compiles, and caches what it compiled
+        topic = Ways(args, bootstrap, work, partitions)
+        topic.start()
+        ways = topic.all()
         turns = [{name: run() for name, run in ways.items()} for _ in range(args.turns)]
         found[partitions] = turns
         print(f"\n{args.events:,} events in {partitions} partition(s), {args.turns} turns: median (least to greatest)")
