@@ -227,7 +227,7 @@ def produce(broker, n, n_partitions=2):
 
 @pytest.mark.kafka
 @pytest.mark.crash
-def test_topics_are_learned_exactly_once_though_executor_and_driver_are_killed(tmp_path, real_broker):
+def test_topics_are_learned_exactly_once_though_executor_and_driver_are_killed(session, tmp_path, real_broker):
     topic = produce(real_broker, 600)
     plain, killed = tmp_path / "plain", tmp_path / "killed"
     for folder in (plain, killed):
