@@ -103,6 +103,11 @@ class Contact:
             raise SourceError(f"source: must hear of a broker within {self.give_up_s:g} s, got none: {error}")
 
 
+def shut_out(error: KafkaError) -> bool:
+    """Return whether a client can do nothing more, as if another one had taken its place."""
+    return error.fatal() or error.code() in {KafkaError._FENCED, KafkaError.FENCED_INSTANCE_ID}
+
+
 def trying(contact: Contact, what: str, call: Callable[[], T]) -> T:
     """Call until it succeeds, while the only trouble is that no broker answers.
 
@@ -118,7 +123,7 @@ def trying(contact: Contact, what: str, call: Callable[[], T]) -> T:
             found = call()
         except KafkaException as exception:
             error = error_of(exception)
-            if error.fatal() or error.code() in {KafkaError._FENCED, KafkaError.FENCED_INSTANCE_ID}:
+            if shut_out(error):
                 raise SourceError(f"{what}: must be done by one instance of the job, got: {error.str()}") from exception
             if error.txn_requires_abort():
                 raise Rewind(f"{what}: {error.str()}") from exception

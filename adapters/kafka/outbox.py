@@ -4,15 +4,19 @@ The producer's transactional id belongs to the job's name, so a second instance 
 Together with the outputs each transaction writes two positions: how far the source has come, for its group, and the
 number of events of the checkpoint, for a group of its own. The latter says at the next start which of the kept
 checkpoints belongs to the outputs that others can see.
+
+A transaction that was open for too long, as when brokers were away, is ended by them, and the client hears the same as
+if another instance had taken over. It was time and nobody else where the committed number is still ours.
 """
 
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
@@ -20,7 +24,7 @@ from streamlearn.contracts import Position
 from streamlearn.errors import SinkError, SourceError
 from streamlearn.runtime.brokers import Rewind
 
-from .client import REQUEST_S, Cluster, Contact, error_of, log, trying
+from .client import REQUEST_S, Cluster, Contact, error_of, log, shut_out, trying
 from .options import Options, connection, resolved
 
 if TYPE_CHECKING:
@@ -62,6 +66,8 @@ class Outbox:
         self._source: KafkaSource | None = None
         self._failed: KafkaError | None = None
         self._is_open = self._closed = self._hung = False
+        self._opened_s = 0.0
+        self._ours: set[int] = set()  # what the committed number can be while nobody else has committed
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -82,17 +88,24 @@ class Outbox:
         try:
             trying(self._contact, "sink.kafka", lambda: self._cluster.describe(self.topics))
             trying(self._contact, "sink.kafka", lambda: self._producer.init_transactions(INIT_S))
-            (found,) = trying(
-                self._contact, "sink.kafka", lambda: self._marker.committed([self._mark(0)], timeout=REQUEST_S)
-            )
+            found = self._committed()
         except SourceError as error:
             raise SinkError(str(error).replace("source.topics", "sink.predictions or bad_events.topic")) from error
-        return int(found.offset) if found.offset >= 0 else None
+        self._ours = {found}
+        return found if found >= 0 else None
+
+    def _committed(self) -> int:
+        """Return the number of events of the last committed checkpoint, negative before the first."""
+        (found,) = trying(
+            self._contact, "sink.kafka", lambda: self._marker.committed([self._mark(0)], timeout=REQUEST_S)
+        )
+        return int(found.offset)
 
     def commit(self, events: int, positions: Sequence[Position]) -> None:
         """Make everything visible, with the positions and the number of the checkpoint."""
         self._open()
         self.flush()
+        self._ours.add(events)
         if self._source is not None and positions:
             offsets, group = self._source.share(positions)
             if offsets:
@@ -101,6 +114,7 @@ class Outbox:
         self._try(lambda: self._producer.send_offsets_to_transaction(mark, marker, REQUEST_S))
         self._try(lambda: self._producer.commit_transaction(REQUEST_S))
         self._is_open = False
+        self._ours = {events}
 
     def close(self) -> None:
         """Abort what was not committed; may be called twice."""
@@ -126,8 +140,8 @@ class Outbox:
         for index, value in enumerate(values):
             extra: dict[str, Any] = {} if headers is None else {"headers": headers[index]}
             while not self._queued(topic, value, extra):
-                self._producer.poll(0.1)  # the client's queue is full: let it send
-        self._producer.poll(0)
+                self._hear(lambda: self._producer.poll(0.1))  # the client's queue is full: let it send
+        self._hear(lambda: self._producer.poll(0))
         self._raise_failed()
 
     def _queued(self, topic: str, value: bytes, extra: dict[str, Any]) -> bool:
@@ -139,28 +153,35 @@ class Outbox:
             self._refused(error_of(exception))
         return True
 
-    def _refused(self, error: KafkaError) -> None:
+    def _refused(self, error: KafkaError) -> NoReturn:
         """Say why the client takes no more messages."""
-        if error.code() == KafkaError._FATAL:
-            raise SinkError(
-                "sink.kafka: must be done by one instance of the job, with a checkpoint before its transaction times "
-                f"out ({self._timeout_ms / 1000:g} s), got: {error.str()}"
-            )
+        if shut_out(error) or error.code() == KafkaError._FATAL:
+            self._see_who(error)
         if error.code() == KafkaError._STATE:  # what it belonged to is lost
             raise Rewind(f"a message could not be written: {error.str()}")
         raise SinkError(f"sink.kafka: must be allowed and valid, got: {error.str()}")
 
     def flush(self) -> None:
         """Return when the brokers have everything."""
-        while self._producer.flush(FLUSH_S):
+        while self._hear(lambda: self._producer.flush(FLUSH_S)):
             self._raise_failed()
             self._contact.failed("messages wait to be sent")
         self._raise_failed()
 
+    def _hear(self, call: Callable[[], int]) -> int:
+        """Let the client call back: that is where it tells of fatal errors."""
+        try:
+            return call()
+        except (KafkaException, SystemError) as exception:
+            told = _told(exception)
+            if not isinstance(told, KafkaException):
+                raise
+            self._refused(error_of(told))
+
     def _open(self) -> None:
         if not self._is_open:
             self._producer.begin_transaction()
-            self._is_open = True
+            self._is_open, self._opened_s = True, time.monotonic()
 
     def _delivered(self, error: KafkaError | None, _message: Message) -> None:
         if error is not None and self._failed is None:
@@ -180,7 +201,17 @@ class Outbox:
         try:
             trying(self._contact, "sink.kafka", lambda: self._bounded(call))
         except SourceError as error:
+            cause = error.__cause__
+            if isinstance(cause, KafkaException) and shut_out(error_of(cause)):
+                self._see_who(error_of(cause))
             raise SinkError(str(error)) from error
+
+    def _see_who(self, error: KafkaError) -> NoReturn:
+        """Tell another instance from a transaction that the brokers have ended because it took too long."""
+        open_s, timeout_s = time.monotonic() - self._opened_s, self._timeout_ms / 1000
+        if self._is_open and open_s > timeout_s and self._committed() in self._ours:
+            raise Rewind(f"a transaction was open for {open_s:.0f} s, longer than its {timeout_s:g} s")
+        raise SinkError(f"sink.kafka: must be done by one instance of the job, got: {error.str()}")
 
     def _bounded(self, call: Callable[[], object]) -> None:
         """Call, but not for ever.
@@ -206,10 +237,19 @@ class Outbox:
             self._hung = True
             raise Rewind(f"the client did not answer for {HUNG_S:g} s in the middle of a transaction") from None
         if error is not None:
-            raise error
+            raise _told(error)
 
     def _mark(self, events: int) -> TopicPartition:
         return TopicPartition(self._topics[0], 0, events)
+
+
+def _told(error: BaseException) -> BaseException:
+    """Return what the client said.
+
+    It (2.16) raises a fatal error, then goes on with other callbacks, which end in a SystemError because of it.
+    """
+    cause = error.__cause__
+    return cause if isinstance(error, SystemError) and isinstance(cause, KafkaException) else error
 
 
 _HOPELESS = {

@@ -7,12 +7,14 @@ import time
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from streamlearn.adapters.kafka.client import Contact
 from streamlearn.adapters.kafka.outbox import Outbox
 
 from streamlearn.errors import SinkError
+from streamlearn.runtime.brokers import Rewind
 from tests.adapters.kafka_brokers import script
-from tests.adapters.kafka_jobs import PATIENCE_S, Job, make_events, produce, read_all
+from tests.adapters.kafka_jobs import PATIENCE_S, Job, make_events, places_of, produce, read_all
 
 pytestmark = pytest.mark.kafka
 
@@ -114,25 +116,104 @@ def test_no_secret_is_written_anywhere(own_broker, tmp_path):
         assert about["password"].encode() not in path.read_bytes(), path
 
 
-def test_an_outbox_that_was_shut_out_says_so_also_while_it_takes_messages(real_broker):
-    topic = real_broker.topic()
+@pytest.fixture
+def open_outbox(real_broker):
+    topic, opened = real_broker.topic(), []
 
-    def opened():
-        made = Outbox(f"outbox-{topic}", {"bootstrap.servers": real_broker.bootstrap}, 1.0, Contact(30.0))
+    def open_one(**options):
+        made = Outbox(f"outbox-{topic}", {"bootstrap.servers": real_broker.bootstrap, **options}, 1.0, Contact(30.0))
         made.write_to(topic)
-        made.begin()
-        return made
+        opened.append(made)
+        return made, made.begin()
 
-    first, deadline = opened(), time.monotonic() + PATIENCE_S
+    yield topic, open_one
+    for made in opened:
+        made.close()
+
+
+def send_until_refused(outbox, topic):
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        outbox.send(topic, [b"x"] * 100)
+        outbox.flush()
+
+
+def test_an_outbox_that_was_shut_out_says_so_also_while_it_takes_messages(open_outbox):
+    topic, open_one = open_outbox
+    first, _ = open_one()
     first.send(topic, [b"x"])
     first.flush()
-    second = opened()
-
-    def send_on():
-        while time.monotonic() < deadline:
-            first.send(topic, [b"x"] * 5000)
+    open_one()
 
     with pytest.raises(SinkError, match="must be done by one instance of the job"):
-        send_on()
-    first.close()
-    second.close()
+        send_until_refused(first, topic)
+
+
+def test_a_transaction_that_took_too_long_is_begun_again_from_the_last_checkpoint(open_outbox):
+    topic, open_one = open_outbox
+    first, _ = open_one(**{"transaction.timeout.ms": 2000})
+    first.commit(7, [])
+
+    with pytest.raises(Rewind, match="longer than its 2 s"):
+        send_until_refused(first, topic)
+
+    assert open_one()[1] == 7
+
+
+def test_a_transaction_that_took_too_long_while_another_instance_went_on_is_not_begun_again(open_outbox):
+    topic, open_one = open_outbox
+    first, _ = open_one(**{"transaction.timeout.ms": 2000})
+    first.send(topic, [b"x"])
+    first.flush()
+    opened_s = time.monotonic()
+    second, _ = open_one()
+    second.commit(9, [])
+    while time.monotonic() < opened_s + 2.5:  # the first one is stopped meanwhile
+        second.send(topic, [b"y"])
+        second.flush()
+
+    with pytest.raises(SinkError, match="must be done by one instance of the job"):
+        send_until_refused(first, topic)
+
+
+def test_a_job_whose_transaction_took_too_long_writes_each_event_once(real_broker, tmp_path):
+    topic, predictions, dead = real_broker.topic(), real_broker.topic(), real_broker.topic()
+    job = Job(tmp_path / "job", real_broker.bootstrap, topic, f"job-{topic}", source="", checkpoint="every_s = 3600")
+    job.to_topics(predictions, dead).sink += '\n[sink.kafka]\n"transaction.timeout.ms" = 2000'
+    produce(real_broker, topic, make_events(200))
+    running = job.start()
+
+    def has_written(n):
+        assert running.process.poll() is None, job.errors()
+        return len(read_all(real_broker.bootstrap, predictions, committed=False)) >= n
+
+    wait_until(lambda: has_written(180))
+    wait_until(lambda: is_settled(real_broker.bootstrap, predictions))  # the broker has ended the transaction
+    assert read_all(real_broker.bootstrap, predictions) == []
+
+    produce(real_broker, topic, make_events(200, first=200))
+    wait_until(lambda: has_written(540))  # those of the first wave once more, and of the second one
+    assert running.stop() == 130, job.errors()
+    job.run("--set", "source.until=end")
+
+    places = places_of([row for out in (predictions, dead) for row in read_all(real_broker.bootstrap, out)])
+    assert len(places) == 400
+    assert set(places.values()) == {1}
+
+
+def wait_until(holds):
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def is_settled(bootstrap, topic):
+    """Return whether no transaction is open: nothing is there that only other readers see."""
+    ends = set()
+    for level in ("read_committed", "read_uncommitted"):
+        settings = {"bootstrap.servers": bootstrap, "group.id": "reader", "isolation.level": level}
+        consumer = Consumer(settings)
+        ends.add(consumer.get_watermark_offsets(TopicPartition(topic, 0), PATIENCE_S))
+        consumer.close()
+    return len(ends) == 1
