@@ -17,7 +17,7 @@ of the process in that time; of a job those of the whole process less those of t
 machine that is shared they say more than the wall's. `river` reads the first `--river-events`.
 
 Without --bootstrap Apache Kafka is started by .ci/kafka/broker.py, on the same machine, and stopped behind.
-Needs orjson (pip install orjson). Writes perf/out/kafka_speed.json.
+Needs orjson (of the `dev` extra). Writes perf/out/kafka_speed.json.
 """
 
 from __future__ import annotations
