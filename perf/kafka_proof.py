@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 from confluent_kafka import Consumer, KafkaError, TopicPartition
+from streamlearn.adapters.kafka.client import Contact, trying
 
 REQUEST_S = 30.0
 
@@ -88,6 +89,7 @@ class Lag:
     def __init__(self, bootstrap: str, topic: str, partitions: int, group: str) -> None:
         self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
         self._places = [TopicPartition(topic, number) for number in range(partitions)]
+        self._contact = Contact(REQUEST_S)
 
     def ends(self) -> dict[str, int]:
         """Return the end of each partition."""
@@ -96,7 +98,9 @@ class Lag:
 
     def now(self) -> tuple[int, int]:
         """Return how many events are committed, and how many are not yet."""
-        committed = sum(max(0, place.offset) for place in self._consumer.committed(self._places, REQUEST_S))
+        # A broker that has just begun does not know yet who keeps the group's offsets.
+        known = trying(self._contact, "the group", lambda: self._consumer.committed(self._places, REQUEST_S))
+        committed = sum(max(0, place.offset) for place in known)
         return committed, sum(self.ends().values()) - committed
 
     def close(self) -> None:
