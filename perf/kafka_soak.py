@@ -14,7 +14,6 @@ Lag is counted in committed events, so that it is never less than what comes bet
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import random
 import signal
 import subprocess
@@ -22,16 +21,15 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_proof import Lag, Proof
+from kafka_topics import broker
 
 HERE = Path(__file__).parent
-BROKER_SCRIPT = HERE.parent / ".ci" / "kafka" / "broker.py"
 KEPT_MINUTES = 40  # a longer run lets the topic forget, and is not compared
 SAMPLE_S = 1.0
 STALL_S = 120.0
@@ -248,23 +246,6 @@ def show(run: Soak, produced: int, drained: float) -> bool:
     return fine
 
 
-@contextmanager
-def broker(bootstrap: str | None, folder: Path) -> Iterator[str]:
-    """Give the address that was named, or that of a broker of our own."""
-    if bootstrap is not None:
-        yield bootstrap
-        return
-    spec = importlib.util.spec_from_file_location("kafka_broker", BROKER_SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    cluster = module.Cluster.create(folder / "cluster", 1)
-    try:
-        cluster.start()
-        yield cluster.bootstrap
-    finally:
-        cluster.stop()
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=20.0)
@@ -280,7 +261,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # so that nothing is left running
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kafka-soak-")))
-        bootstrap = stack.enter_context(broker(options.bootstrap, folder))
+        bootstrap = stack.enter_context(broker(options.bootstrap, folder / "cluster"))
         return 0 if soak(bootstrap, folder, options) else 1
 
 

@@ -67,11 +67,6 @@ class Shelf:
         """Return the partition of a message, None where it was given up meanwhile."""
         return self._places.get((message.topic(), message.partition()))
 
-    @property
-    def one_topic(self) -> bool:
-        """Whether all partitions are of one topic."""
-        return len({partition.topic for partition in self.partitions.values()}) == 1
-
     def put(self, came: Iterable[tuple[str, int, Chunk]]) -> None:
         """Take messages that came, in their order, with topic and number of their partitions."""
         for topic, number, chunk in came:
