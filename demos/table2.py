@@ -3,22 +3,26 @@
     python demos/table2.py --quick              small sets, few folds, row caps: under three minutes
     python demos/table2.py                      the nine sets at hand, 5 x 5 folds; hours, see --repeats and --rows
     python demos/table2.py --quick --figures    also Figures 1 to 4
+    python demos/table2.py --report             what is finished of it
 
 Every learner is trained in one pass on the training folds, scaled to [-1, 1] by them, and measured on the fold held
 out: AUC of the pairs it ranks, share of pairs it rejects, at costs d = .5 ... .42. What was cut (rows, grids, folds)
 stands at the head of the output. Writes table2.txt and table2.json, and with ``--figures`` four pictures.
+
+Each finished fold of a learner is a line of table2.jsonl in ``--out``, and is not run again by the same options: a run
+that was stopped goes on, and learners and sets may be run one by one. Where folds are missing the line says so.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from table2_data import BUNDLED_SET, SETS, DataSet, available, read
+from table2_finished import Finished
 from table2_learners import CONTESTANTS, Tuning
 from table2_protocol import Cell, Plan, run
 from table2_report import Summary, agreement, block
@@ -30,19 +34,25 @@ QUICK = Plan(
 )
 
 
-def table(sets: Sequence[str], learners: Sequence[str], plan: Plan, out: Path) -> list[Summary]:
-    """Run the protocol set by set; print and write each set's block as it is ready."""
+def table(
+    sets: Sequence[str], learners: Sequence[str], plan: Plan, out: Path, *, known_alone: bool = False
+) -> list[Summary]:
+    """Run what is not finished of the protocol set by set; print and write each set's block as it is ready."""
     out.mkdir(parents=True, exist_ok=True)
+    finished = Finished(out / "table2.jsonl", plan)
     lines = [plan.text()]
     print(lines[0], flush=True)
     summaries, records = [], []
     for name in sets:
-        start = time.perf_counter()
         data = read(name, max_rows=plan.max_rows, seed=plan.seed, split_seed=plan.split_seed)
-        summary, record = _one_set(data, learners, plan)
+        if not known_alone:
+            run(data, learners, plan, finished)
+        summary = _summary(data, learners, plan, finished)
+        if not summary.cells:
+            continue
         summaries.append(summary)
-        records.append(record)
-        lines.append(f"{block(summary)}\n({time.perf_counter() - start:.0f} s)")
+        records.append(asdict(summary))
+        lines.append(block(summary))
         print(f"\n{lines[-1]}", flush=True)
         (out / "table2.json").write_text(json.dumps(records))
     lines.append(agreement(summaries))
@@ -51,27 +61,24 @@ def table(sets: Sequence[str], learners: Sequence[str], plan: Plan, out: Path) -
     return summaries
 
 
-def _one_set(data: DataSet, learners: Sequence[str], plan: Plan) -> tuple[Summary, dict[str, object]]:
+def _summary(data: DataSet, learners: Sequence[str], plan: Plan, finished: Finished) -> Summary:
+    n_repeats = plan.repeats(len(data.y))
     cells: list[Cell] = []
-    parameters = []
-    for found, chosen in run(data, learners, plan):
-        cells += found
-        parameters.append(chosen)
-    summary = Summary(data.name, f"{data.X.shape[1]} features, {data.reading}", cells, parameters)
-    record: dict[str, object] = {
-        "set": data.name,
-        "reading": data.reading,
-        "cells": [asdict(c) for c in cells],
-        "chosen": parameters,
-    }
-    return summary, record
+    parameters: list[dict[str, dict[str, float]]] = []
+    for fold in range(n_repeats * plan.n_folds):
+        found = {name: finished.get(data.name, name, fold) for name in learners}
+        cells += [cell for result in found.values() if result for cell in result.cells]
+        parameters.append({name: result.parameters for name, result in found.items() if result})
+    reading = f"{data.X.shape[1]} features, {data.reading}"
+    return Summary(data.name, reading, cells, parameters, n_repeats, plan.n_folds)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the command line, run, write."""
     options = _options(arguments)
     sets = _sets(options)
-    table(sets, options.learners or list(CONTESTANTS), _plan(options), options.out)
+    learners = options.learners or list(CONTESTANTS)
+    table(sets, learners, _plan(options), options.out, known_alone=options.report)
     if options.figures:
         # Only pictures need the plotting library.
         from table2_figures import draw_all  # noqa: PLC0415
@@ -103,6 +110,7 @@ def _plan(options: argparse.Namespace) -> Plan:
             n_repeats=options.inner_repeats or t.n_repeats,
             n_folds=options.inner_folds or t.n_folds,
             max_rows=options.tuning_rows or t.max_rows,
+            max_values=options.tuning_values or t.max_values,
             stride=options.stride or t.stride,
         ),
         seed=options.seed,
@@ -115,6 +123,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="one repeat, few rows, small sets")
     parser.add_argument("--sets", nargs="+", help=f"of {', '.join(SETS)}, or the bundled noaa_weather")
     parser.add_argument("--learners", nargs="+", choices=list(CONTESTANTS))
+    parser.add_argument("--report", action="store_true", help="run nothing, print what is finished")
     parser.add_argument("--figures", action="store_true", help="draw Figures 1 to 4 as well")
     parser.add_argument("--repeats", type=int, help="of the 5-fold cross-validation (5)")
     parser.add_argument("--large-repeats", type=int, help="the same for sets of over 20,000 rows")
@@ -122,6 +131,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--inner-repeats", type=int, help="of the inner cross-validation (2)")
     parser.add_argument("--inner-folds", type=int, help="5")
     parser.add_argument("--tuning-rows", type=int, help="most training rows that take part in tuning (15,000)")
+    parser.add_argument("--tuning-values", type=int, help="most values of features in tuning (4,500,000)")
     parser.add_argument("--stride", type=int, help="try every so many-th value of the paper's grids (2; 1 = all)")
     parser.add_argument("--seed", type=int, default=0, help="of rows and folds")
     parser.add_argument("--split-seed", type=int, help="draw the groups of multi-class sets at random with this seed")

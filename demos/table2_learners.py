@@ -22,6 +22,7 @@ from streamlearn.learners.base import BinaryScorer
 
 BATCH_PASSES = 5
 TIE = 0.001  # differences of inner AUC below this say nothing
+RACE_AFTER, RACE_MARGIN = 2, 0.02  # inner folds, and how far behind the best of them a candidate goes on
 Parameters = Mapping[str, Any]  # numbers, for constructors that also take words
 Grid = Mapping[str, tuple[float, ...]]
 
@@ -113,8 +114,8 @@ class Tuning:
     Attributes
     ----------
     n_repeats, n_folds : int
-    max_rows : int
-        Rows of the training part that take part in the choice.
+    max_rows, max_values : int
+        Rows of the training part that take part in the choice: so many, and so many values of features, at most.
     stride : int
         Every so many-th value of a grid is tried.
     """
@@ -122,7 +123,12 @@ class Tuning:
     n_repeats: int = 2
     n_folds: int = 5
     max_rows: int = 15_000
+    max_values: int = 4_500_000
     stride: int = 2
+
+    def rows(self, shape: tuple[int, ...]) -> int:
+        """Return the rows that take part, of a training part of this shape."""
+        return min(shape[0], self.max_rows, max(self.max_values // shape[1], 1))
 
     def candidates(self, grid: Grid) -> list[dict[str, float]]:
         """Return the combinations to try."""
@@ -134,20 +140,26 @@ def chosen(contestant: Contestant, train: DataSet, tuning: Tuning, seed: int) ->
     """Return the parameters with the best mean AUC over inner folds of the raw training rows.
 
     The criterion is the AUC of all pairs: that of the ranked pairs alone would favour the parameters that reject most.
-    It is blind to the size of the weights, on which the paper's reject rule depends, so that among candidates within
-    `TIE` of the best the one with the least square loss of pairs is taken, where the rule is the paper's. Weights for
-    cost d are those for 1/2 times a factor, so one choice serves all costs; SVM-BW is tuned at d = 1/2.
+    Candidates `RACE_MARGIN` behind the best after `RACE_AFTER` folds are not tried on the others.
+    The AUC is blind to the size of the weights, on which the paper's reject rule depends, so that among candidates
+    within `TIE` of the best the one with the least square loss of pairs is taken, where the rule is the paper's.
+    Weights for cost d are those for 1/2 times a factor, so one choice serves all costs; SVM-BW is tuned at d = 1/2.
     """
     candidates = tuning.candidates(contestant.grid)
     if len(candidates) == 1:
         return candidates[0]
-    small = train.part(np.arange(min(len(train.y), tuning.max_rows)))
+    small = train.part(np.arange(tuning.rows(train.X.shape)))
     folds = RepeatedStratifiedKFold(n_splits=tuning.n_folds, n_repeats=tuning.n_repeats, random_state=seed)
-    found = []
-    for inside, outside in folds.split(small.X, small.y):
+    found = np.full((tuning.n_folds * tuning.n_repeats, len(candidates), 2), np.nan)
+    racing = np.ones(len(candidates), dtype=np.bool_)
+    for fold, (inside, outside) in enumerate(folds.split(small.X, small.y)):
         fitted, held_out = scaled(small, np.sort(inside), outside)
-        found.append([_criteria(contestant.fit(fitted, 0.5, candidate), held_out) for candidate in candidates])
-    auc, loss = np.mean(found, axis=0).T
+        for k in np.flatnonzero(racing):
+            found[fold, k] = _criteria(contestant.fit(fitted, 0.5, candidates[k]), held_out)
+        if fold + 1 == RACE_AFTER:
+            so_far = found[:RACE_AFTER, :, 0].mean(axis=0)
+            racing = so_far >= so_far.max() - RACE_MARGIN
+    auc, loss = np.where(racing, found.mean(axis=0).T, [[-np.inf], [np.inf]])
     if contestant.rejects == "paper pairs":
         auc = np.where(auc >= auc.max() - TIE, -loss, -np.inf)
     return candidates[int(np.argmax(auc))]

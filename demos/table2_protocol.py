@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import RepeatedStratifiedKFold
 from table2_data import DataSet
-from table2_learners import CONTESTANTS, Contestant, Tuning, chosen, scaled
+from table2_learners import CONTESTANTS, RACE_AFTER, RACE_MARGIN, Contestant, Tuning, chosen, scaled
 from table2_paper import COSTS, alpha, tau
 
 from streamlearn.evaluation import AUC, RejectAUC, RejectRate, RejectRisk
 from streamlearn.learners.base import BinaryScorer
+
+if TYPE_CHECKING:
+    from table2_finished import Finished
 
 LARGE = 20_000
 
@@ -44,6 +49,14 @@ class Plan:
     seed: int = 0
     split_seed: int | None = None
 
+    def repeats(self, n_rows: int) -> int:
+        """Return the repeats for a set of so many rows."""
+        return self.n_large_repeats if n_rows > LARGE else self.n_repeats
+
+    def key(self) -> dict[str, Any]:
+        """Return what the numbers of a fold depend on: all but how many repeats there are."""
+        return {name: value for name, value in asdict(self).items() if not name.endswith("repeats")}
+
     def text(self) -> str:
         """Return what is run, for the head of the output."""
         t = self.tuning
@@ -53,7 +66,8 @@ class Plan:
             f"over {LARGE} rows; at most {self.max_rows} rows of a set; seed {self.seed}\n"
             f"classes of multi-class sets {groups}\n"
             f"tuning on training rows only, by the AUC of all pairs: {t.n_repeats} x {t.n_folds} inner folds of at "
-            f"most {t.max_rows} rows, one in {t.stride} values of the paper's grids"
+            f"most {t.max_rows} rows and {t.max_values} values, one in {t.stride} values of the paper's grids; "
+            f"candidates {RACE_MARGIN} of AUC behind the best of {RACE_AFTER} inner folds end there"
         )
 
 
@@ -85,22 +99,30 @@ class Cell:
     risk: float
 
 
-def run(data: DataSet, names: Sequence[str], plan: Plan) -> Iterator[tuple[list[Cell], dict[str, dict[str, float]]]]:
-    """Yield, fold by fold, the cells of all learners and the parameters chosen for them."""
-    n_repeats = plan.n_large_repeats if len(data.y) > LARGE else plan.n_repeats
-    outer = RepeatedStratifiedKFold(n_splits=plan.n_folds, n_repeats=n_repeats, random_state=plan.seed)
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one learner did on one fold: its cells, and the parameters chosen for it."""
+
+    cells: list[Cell]
+    parameters: dict[str, float]
+
+
+def run(data: DataSet, names: Sequence[str], plan: Plan, finished: Finished) -> None:
+    """Measure what is not finished yet of the learners on a set, fold by fold."""
+    outer = RepeatedStratifiedKFold(n_splits=plan.n_folds, n_repeats=plan.repeats(len(data.y)), random_state=plan.seed)
     for fold, (inside, outside) in enumerate(outer.split(data.X, data.y)):
+        missing = [name for name in names if finished.get(data.name, name, fold) is None]
+        if not missing:
+            continue
         order = np.random.default_rng([plan.seed, fold]).permutation(inside)
         raw, (train, test) = data.part(order), scaled(data, order, outside)
-        cells: list[Cell] = []
-        parameters: dict[str, dict[str, float]] = {}
-        for name in names:
-            contestant = CONTESTANTS[name]
+        for name in missing:
+            began = time.process_time()
             # AUCRO at d = 1/2 is OPAUC: what is chosen for the one serves the other.
-            known = parameters.get("AUCRO sgd") if name == "OPAUC" else None
-            parameters[name] = known or chosen(contestant, raw, plan.tuning, plan.seed + fold)
-            cells += measured(contestant, train, test, parameters[name], fold)
-        yield cells, parameters
+            twin = finished.get(data.name, "AUCRO sgd", fold) if name == "OPAUC" else None
+            parameters = twin.parameters if twin else chosen(CONTESTANTS[name], raw, plan.tuning, plan.seed + fold)
+            cells = measured(CONTESTANTS[name], train, test, parameters, fold)
+            finished.add(data.name, name, fold, Result(cells, parameters), time.process_time() - began)
 
 
 def measured(

@@ -20,17 +20,36 @@ Row = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What all folds of one set gave."""
+    """What the folds of one set gave that are finished.
+
+    Attributes
+    ----------
+    name, reading : str
+    cells : sequence of Cell
+    parameters : sequence of {learner: parameters}, one for each fold
+    n_repeats, n_folds : int
+        How many there are to be.
+    """
 
     name: str
     reading: str
     cells: Sequence[Cell]
     parameters: Sequence[dict[str, dict[str, float]]]
+    n_repeats: int
+    n_folds: int
 
     @property
     def learners(self) -> list[str]:
         """Names, in the order they were run."""
         return list(dict.fromkeys(cell.learner for cell in self.cells))
+
+    def missing(self, learner: str) -> str:
+        """Return how much of a learner's folds there is, where it is not all."""
+        n = len({cell.fold for cell in self.cells if cell.learner == learner})
+        if n == self.n_repeats * self.n_folds:
+            return ""
+        whole, rest = divmod(n, self.n_folds)
+        return f"{whole} of {self.n_repeats} repeats" + (f" and {rest} folds" if rest else "")
 
     def over_folds(self, learner: str, column: Column) -> tuple[Row, Row]:
         """Return mean and standard deviation at each of `COSTS`; NaN where there is nothing."""
@@ -71,6 +90,8 @@ def block(summary: Summary) -> str:
         pair_rate, row_rate = (summary.over_folds(learner, c)[0] for c in ("pair_rate", "row_rate"))
         cells = "".join(f"{_cell(m, s):>17}" for m, s in zip(auc, spread, strict=True))
         lines.append(f"{learner:20}{cells}   {_rates(pair_rate)}   {_rates(row_rate)}".rstrip())
+        if summary.missing(learner):
+            lines[-1] += f"   {summary.missing(learner)}"
         paper = summary.paper(learner)
         if np.isfinite(paper).any():
             lines.append(f"{'  paper':20}" + "".join(f"{_paper(p, i):>17}" for i, p in enumerate(paper)))
@@ -99,7 +120,7 @@ def agreement(summaries: Sequence[Summary]) -> str:
             verdicts.append((_within(difference, 0.0 * spread), _within(difference, spread)))
             shown = "".join(f"{d:+9.4f}" if np.isfinite(d) else f"{'':9}" for d in difference)
             words = " ".join("yes" if verdict else "no " for verdict in verdicts[-1])
-            lines.append(f"{summary.name:14}{shown}   strict, with sd: {words}")
+            lines.append(f"{summary.name:14}{shown}   strict, with sd: {words} {summary.missing(learner)}".rstrip())
         strict, lenient = (sum(v[k] for v in verdicts) for k in (0, 1))
         lines.append(f"agree: {strict} of {len(verdicts)} strictly, {lenient} of {len(verdicts)} with sd")
     lines.append("-- ours minus what two Gaussians with our AUC at d = 1/2 give: AUC, reject rate at d = .48 ... .42")
@@ -132,7 +153,7 @@ def _against_model(summary: Summary, learner: str) -> str:
 def _chosen(summary: Summary) -> list[str]:
     found = []
     for learner in summary.learners:
-        choices = [tuple(p[learner].items()) for p in summary.parameters if p[learner]]
+        choices = [tuple(p[learner].items()) for p in summary.parameters if p.get(learner)]
         if choices:
             most = max(sorted(set(choices)), key=choices.count)
             found.append(f"{learner} " + ", ".join(f"{name} = {value:.3g}" for name, value in most))

@@ -13,9 +13,18 @@ import pytest
 from streamlearn import AUCRO
 
 sys.path.append(str(Path(__file__).parent.parent.parent / "demos"))
-data, paper, learners, protocol, report, table2, reject_risk = map(
+data, paper, learners, protocol, report, finished, table2, reject_risk = map(
     importlib.import_module,
-    ("table2_data", "table2_paper", "table2_learners", "table2_protocol", "table2_report", "table2", "reject_risk"),
+    (
+        "table2_data",
+        "table2_paper",
+        "table2_learners",
+        "table2_protocol",
+        "table2_report",
+        "table2_finished",
+        "table2",
+        "reject_risk",
+    ),
 )
 
 DIGITS = 0.5e-4
@@ -149,6 +158,67 @@ def test_the_quick_command_runs_on_what_is_bundled(tmp_path, capsys):
     assert all(cells["OPAUC", fold, 0.5] == cells["AUCRO sgd", fold, 0.5] for fold in range(5))
     assert np.mean([cells["AUCRO exact", fold, 0.5] for fold in range(5)]) > 0.75
     assert len(list(tmp_path.glob("figure*.png"))) == 4
+
+
+def one_of_two_repeats(out, repeats=1, **options):
+    plan = protocol.Plan(n_repeats=repeats, n_large_repeats=repeats, max_rows=400, tuning=SMALL)
+    return table2.table([data.BUNDLED_SET], ["AUCRO exact", "LR-R"], plan, out, **options)
+
+
+def test_a_run_goes_on_where_it_was_stopped_and_gives_what_one_run_gives(tmp_path, monkeypatch):
+    one_of_two_repeats(tmp_path / "stopped")
+    path = tmp_path / "stopped" / "table2.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]) + lines[-1][:40])  # killed while it wrote
+
+    (summary,) = one_of_two_repeats(tmp_path / "stopped", repeats=2)
+    (whole,) = one_of_two_repeats(tmp_path / "whole", repeats=2)
+
+    assert len(path.read_bytes().splitlines()) == 2 * 2 * 5
+    assert [repr(cell) for cell in summary.cells] == [repr(cell) for cell in whole.cells]
+    assert summary.parameters == whole.parameters
+    monkeypatch.setattr(protocol, "measured", None)  # nothing is measured again
+    assert len(one_of_two_repeats(tmp_path / "stopped", repeats=2)[0].cells) == len(whole.cells)
+
+
+def test_what_is_missing_of_a_table_is_said(tmp_path, capsys):
+    one_of_two_repeats(tmp_path)
+    path = tmp_path / "table2.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-2]))
+
+    one_of_two_repeats(tmp_path, repeats=2, known_alone=True)
+
+    lines = (tmp_path / "table2.txt").read_text().splitlines()
+    assert [line.split("   ")[-1] for line in lines if line.startswith(("AUCRO exact", "LR-R"))] == [
+        "0 of 2 repeats and 4 folds"
+    ] * 2
+
+
+def test_cells_of_another_plan_are_not_taken_for_those_of_this_one(tmp_path):
+    one_of_two_repeats(tmp_path)
+    other = protocol.Plan(n_repeats=1, max_rows=300, tuning=SMALL)
+
+    assert finished.Finished(tmp_path / "table2.jsonl", other).get(data.BUNDLED_SET, "LR-R", 0) is None
+
+
+def test_candidates_far_behind_are_dropped_and_the_choice_stays(monkeypatch):
+    rows, contestant = weather(600), learners.CONTESTANTS["AUCRO sgd"]
+    tuning = learners.Tuning(n_repeats=1, n_folds=5, stride=4)
+    fits = []
+    monkeypatch.setattr(
+        learners, "_criteria", lambda model, rows, of=learners._criteria: fits.append(1) or of(model, rows)
+    )
+    raced = learners.chosen(contestant, rows, tuning, seed=0)
+    n_raced = len(fits)
+    monkeypatch.setattr(learners, "RACE_MARGIN", np.inf)
+
+    assert learners.chosen(contestant, rows, tuning, seed=0) == raced
+    assert n_raced < len(fits) - n_raced == 5 * 16
+
+
+@pytest.mark.parametrize(("shape", "n_rows"), [((40_000, 300), 15_000), ((40_000, 900), 5000), ((100, 8), 100)])
+def test_tuning_takes_no_more_rows_and_values_than_it_may(shape, n_rows):
+    assert learners.Tuning().rows(shape) == n_rows
 
 
 @pytest.mark.skipif(
