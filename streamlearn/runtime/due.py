@@ -19,9 +19,12 @@ from streamlearn.contracts import Batch, Position, Source
 from streamlearn.errors import SourceError
 from streamlearn.runtime.brokers import Partitioned
 from streamlearn.runtime.records import empty_batch
+from streamlearn.runtime.turn_batch import Run
 
 LABELS = "labels:"
 """What the partitions of the labels' input begin with."""
+LOOK = 1024
+"""Most label records asked for at a time where their time decides: what is not due yet waits in memory."""
 _ALL = ""  # an input that is read in one order only: everything it has counts as one partition
 
 
@@ -43,6 +46,16 @@ class DueLabels:
         self._passed: set[str] = set()
         self._told: dict[str, Position] = {}
         self._ended = False
+        self._recorded: deque[Run] = deque()
+
+    def replay(self, runs: Sequence[Run]) -> None:
+        """Hand out these stretches first, in this order, whatever the time; called before `seek`.
+
+        Parameters
+        ----------
+        runs : sequence of (partition, number of the record behind it)
+        """
+        self._recorded = deque(runs)
 
     def seek(self, skip: dict[str, int]) -> None:
         """Begin anew, behind what was handed out; the source has been sent to its positions."""
@@ -71,15 +84,18 @@ class DueLabels:
         Returns
         -------
         Batch or None
-            An empty one where such an input has to be waited for; None where nothing is due in any partition.
+            An empty one where such an input, or a recorded stretch, has to be waited for; None where nothing is due in
+            any partition.
         """
+        if self._recorded:
+            return self._with_told(self._next_recorded(most, timeout_s))
         while (name := self._present()) is not None:
             held = self._held.setdefault(name, deque())
             if held:
                 due = self._cut(held, name, clock, most)
                 if due is not None:
                     return self._with_told(due)
-            elif not self._read(name, most, timeout_s):
+            elif not self._read(name, most, timeout_s if self._waits else 0.0):
                 if self._must_wait(name):
                     return self._with_told(empty_batch(()))
                 self._passed.add(name)
@@ -106,22 +122,49 @@ class DueLabels:
             if found is not None:
                 self._take(found)
 
+    @property
+    def _waits(self) -> bool:
+        return isinstance(self._source, Partitioned) and self._source.ends
+
     def _read(self, name: str, most: int, timeout_s: float) -> bool:
         """Read what a partition has next; return whether anything came, also if it is of another one."""
-        source, waits = self._source, False
+        source = self._source
         if isinstance(source, Partitioned):
             if source.at_end()[name]:
                 return False
             source.only(name)
-            waits = source.ends
         if self._ended:
             return False
-        found = source.poll(most, timeout_s if waits else 0.0)
+        found = source.poll(most, timeout_s)
         if found is None:
             self._ended = True
             return False
         self._take(found)
         return bool(len(found) or found.rejected)
+
+    def _next_recorded(self, most: int, timeout_s: float) -> Batch:
+        """Return the next of a recorded stretch, or an empty batch where it has to be waited for."""
+        partition, end = self._recorded[0]
+        name = self._key(partition.removeprefix(LABELS))
+        held = self._held.setdefault(name, deque())
+        if not held:
+            if not self._read(name, LOOK, timeout_s) and self._is_behind(partition, name, end):
+                self._recorded.popleft()  # compaction has removed the last of it
+            return empty_batch(())
+        due = self._hand_out(held, end, most)
+        if due is None:
+            self._recorded.popleft()
+            return empty_batch(())
+        if _numbers(due)[-1] + 1 >= end or (held and _numbers(held[0])[0] >= end):
+            self._recorded.popleft()
+        return due
+
+    def _is_behind(self, partition: str, name: str, end: int) -> bool:
+        """Whether a partition, of which nothing is held, has been read to a record that is not there."""
+        if self._ended or not isinstance(self._source, Partitioned):
+            return self._ended
+        told = self._told.get(partition)
+        return self._source.at_end()[name] or (told is not None and told.offset >= end)
 
     def _take(self, found: Batch) -> None:
         """Hold a batch, without what was handed out before a restart."""
@@ -149,19 +192,26 @@ class DueLabels:
     # -- what is due ---------------------------------------------------------------------------------------------------
     def _cut(self, held: deque[Batch], name: str, clock: float, most: int) -> Batch | None:
         """Take what is due off the first batch that is held; None, and the partition is passed, where nothing is."""
-        batch = held.popleft()
+        batch = held[0]
         later = np.flatnonzero(times_of(batch, self._time) > clock)
-        numbers = np.sort([*batch.records.tolist(), *(event.record for event in batch.rejected)])
-        first = int(batch.records[later[0]]) if len(later) else int(numbers[-1]) + 1
+        due = self._hand_out(held, int(batch.records[later[0]]) if len(later) else None, most)
+        if due is None:
+            self._passed.add(name)
+        return due
+
+    def _hand_out(self, held: deque[Batch], before: int | None, most: int) -> Batch | None:
+        """Take the records before a number off the first batch that is held, but not too many; None for none."""
+        batch = held.popleft()
+        numbers = _numbers(batch)
+        first = numbers[-1] + 1 if before is None else before
         if most < len(numbers):
-            first = min(first, int(numbers[most]))
+            first = min(first, numbers[most])
         due, rest = _cut_at(batch, first)
         if not (len(rest) or rest.rejected):
             self.skip.pop(batch.partition, None)
             return due
         held.appendleft(rest)
         if not (len(due) or due.rejected):
-            self._passed.add(name)
             return None
         # The position stays before the batch, whose first records are passed over after a restart.
         self.skip[batch.partition] = first
@@ -170,6 +220,11 @@ class DueLabels:
     def _with_told(self, batch: Batch) -> Batch:
         told, self._told = tuple(self._told.values()), {}
         return replace(batch, positions=(*told, *batch.positions))
+
+
+def _numbers(batch: Batch) -> list[int]:
+    """Return the record numbers of a batch, bad events included, ascending."""
+    return sorted([*batch.records.tolist(), *(event.record for event in batch.rejected)])
 
 
 def times_of(batch: Batch, name: str) -> Any:

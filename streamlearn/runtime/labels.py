@@ -27,11 +27,14 @@ from streamlearn.runtime.label_rules import Patience
 from streamlearn.runtime.loop import bad_events, prediction_rows
 from streamlearn.runtime.screen import Screened, screen
 from streamlearn.runtime.tracks import Track
-from streamlearn.runtime.turns import TurnBatch
+from streamlearn.runtime.turn_batch import TurnBatch
 from streamlearn.runtime.waiting import EVENT, EXPIRED, LABEL, MATCHED, Entry, Known, WaitingTable
 
 N_FIXED = 6
 """Doubles a learner keeps of each event before its memo: generation, made at, score, P(positive), decision, label."""
+
+NOWHERE = -1
+"""Record number of a dead letter that belongs to no record of the batch it came with."""
 
 
 @dataclass(slots=True)
@@ -56,6 +59,8 @@ class LabelCounts:
         Events with a key that was there before: forecast, but not learned.
     records : int
         Records of the labels' input.
+    refused : int
+        Events that came before and that no learner could learn at the end of a turn, although it could forecast them.
     """
 
     matched: int = 0
@@ -66,6 +71,7 @@ class LabelCounts:
     duplicate: int = 0
     repeated: int = 0
     records: int = 0
+    refused: int = 0
 
 
 class LateLabels:
@@ -93,6 +99,11 @@ class LateLabels:
     def waiting(self) -> int:
         """How many events wait for their label."""
         return self.table.waiting[EVENT]
+
+    @property
+    def n_not_events(self) -> int:
+        """How much of what the loop counts was no event that came."""
+        return self.counts.records + self.counts.refused
 
     def take(self, batch: Batch, lead: int) -> tuple[PredictionRows | None, list[Rejected]]:
         """Take a batch of either input.
@@ -246,7 +257,8 @@ class LateLabels:
             self.counts.expired += len(events)
             self.counts.unknown += len(entries) - len(events)
             if events:
-                self._learn(events, [None] * len(events))
+                rejected += self._dead(events, [None] * len(events), self._learn(events, [None] * len(events)))
+        self.counts.refused += len(rejected)
         return rejected
 
     def _learn_answered(self) -> list[Rejected]:
@@ -254,14 +266,20 @@ class LateLabels:
         if not answered:
             return []
         entries = self.table.fetch([op for op, _ in answered])
-        refused = self._learn(entries, [json.loads(label) for _, label in answered])
+        labels = [json.loads(label) for _, label in answered]
+        refused = self._learn(entries, labels)
         now = self.table.next_op()
         self.table.settle([(entry.op, EVENT, now) for entry in entries], MATCHED)
-        rejected = []
+        return self._dead(entries, labels, refused)
+
+    @staticmethod
+    def _dead(entries: list[Entry], labels: list[Any], refused: dict[int, tuple[str, str]]) -> list[Rejected]:
+        """Return the dead letters of refused events: where their records stood is not known any more."""
+        made = []
         for row, (kind, reason) in refused.items():
-            raw = json.dumps({"key": entries[row].key, "label": json.loads(answered[row][1])}).encode()
-            rejected.append(Rejected(LABELS, -1, -1, kind, reason, raw))
-        return rejected
+            raw = json.dumps({"key": entries[row].key, "label": labels[row]}).encode()
+            made.append(Rejected(LABELS, NOWHERE, NOWHERE, kind, reason, raw))
+        return made
 
     def _learn(self, entries: list[Entry], labels: list[Any]) -> dict[int, tuple[str, str]]:
         """Let every learner learn events; return which of them were refused, by row, and why."""

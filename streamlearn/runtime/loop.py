@@ -148,10 +148,12 @@ class _Due:
 
     def room_behind(self, events: int) -> int | None:
         """Like `room`, but behind a checkpoint where one is due at `events`."""
-        return self.room(events) or self.every
+        room = self.room(events)
+        return room if room is None or room > 0 else self.every
 
     def is_due(self, events: int) -> bool:
-        return self.room(events) == 0 or time.monotonic() - self.at_s >= self.every_s
+        room = self.room(events)
+        return (room is not None and room <= 0) or time.monotonic() - self.at_s >= self.every_s
 
     def saved(self, events: int) -> None:
         self.events, self.at_s = events, time.monotonic()
@@ -210,10 +212,11 @@ class Loop:
 
     def _take(self, batch: Batch) -> None:
         began = time.monotonic()
-        rows = self._learn(batch) if self.parts.late is None else self._learn_late(batch, self.parts.late)
+        late = self.parts.late
+        rows, n_stray = (self._learn(batch), 0) if late is None else self._learn_late(batch, late)
         if rows is not None and self.parts.sink is not None:
             self.parts.sink.write(rows)
-        self.events += len(batch) + len(batch.rejected)
+        self.events += len(batch) + len(batch.rejected) + n_stray
         self.positions |= {position.partition: position for position in batch.positions}
         self._runs.add(batch)
         self._pace.took(time.monotonic() - began)
@@ -227,10 +230,14 @@ class Loop:
             track.measure(one)
         return prediction_rows(batch, screened.good, learned[self.parts.lead.index].tested) if learned else None
 
-    def _learn_late(self, batch: Batch, late: LateLabels) -> PredictionRows | None:
+    def _learn_late(self, batch: Batch, late: LateLabels) -> tuple[PredictionRows | None, int]:
+        """Return what goes out, and how many dead letters belong to no record of the batch.
+
+        These are counted like events: two checkpoints with other outputs between them must not have the same number.
+        """
         rows, rejected = late.take(batch, self.parts.lead.index)
         self.parts.dead_letters.take(rejected)
-        return rows
+        return rows, sum(event.record < 0 for event in rejected)
 
     def _checkpoint(self) -> None:
         """Flush, save, commit, in this order: else a crash between them loses outputs or events."""

@@ -93,7 +93,7 @@ def run_job(job: Job, stop: Stop, progress: Progress, *, fresh: bool = False) ->
         "learners": {track.title: track.seconds for track in tracks},
     }
     late = loop.parts.late
-    events = loop.events - (late.counts.records if late is not None else 0)
+    events = loop.events - (late.n_not_events if late is not None else 0)
     letters = loop.parts.dead_letters
     report = make_report(job.name, tracks, events=events, dead_letters=letters, timing=timing, late=late)
     if loop.parts.duels is not None:

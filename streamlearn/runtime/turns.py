@@ -8,41 +8,27 @@ An input that has an end (a file, topics until their end) has its turn whole, so
 it was asked, and every run is the same, however it was interrupted. A live input that is silent gives up its turn, so
 that forecasts never wait for labels; one that has ended leaves the turns to the other. In any case the place within the
 turns is a part of every position.
+
+What was saved but never committed is learned again in the turns that it was learned in, which the log of the checkpoint
+tells: then a live input is waited for, as its records have been there before.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 
 from streamlearn.contracts import Batch, Position, Source
 from streamlearn.runtime.brokers import Commits, Partitioned, Replays, Tells
-from streamlearn.runtime.due import LABELS, DueLabels, renamed, times_of
+from streamlearn.runtime.due import LABELS, LOOK, DueLabels, renamed, times_of
 from streamlearn.runtime.records import empty_batch
-from streamlearn.runtime.runs import Run
+from streamlearn.runtime.turn_batch import Run, Turn, TurnBatch, parted
 
 PLACE = "(turns)"
 """Partition of the position that says whose turn it is."""
-LOOK = 1024
-"""Most label records asked for at a time where their time decides: what is not due yet waits in memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class TurnBatch(Batch):
-    """A batch of one of the two inputs.
-
-    Attributes
-    ----------
-    are_labels : bool
-        Whether it is of the labels.
-    ends_turn : bool
-        Whether the turn of its input ends with it.
-    """
-
-    are_labels: bool = False
-    ends_turn: bool = False
 
 
 @dataclass(slots=True)
@@ -96,16 +82,20 @@ class Turns:
         self._at = _Place()
         self._ended = [False, False]
         self._silent = False
+        self._recorded: deque[Turn] = deque()
         self._due = None if time is None else DueLabels(labels, time)
 
     def replay(self, runs: Sequence[Run]) -> None:
-        """Let each input hand out its partitions in the order of a log; whose turn it is is not in there."""
-        labels = [(name.removeprefix(LABELS), end) for name, end in runs if name.startswith(LABELS)]
-        events = [(name, end) for name, end in runs if not name.startswith(LABELS)]
+        """Take the turns of a log, and let each input hand out its partitions in the order of it."""
+        stretches, turns = parted(runs)
+        self._recorded = deque(turns)
+        labels = [run for run in stretches if run[0].startswith(LABELS)]
         if isinstance(self._events, Replays):
-            self._events.replay(events)
-        if isinstance(self._labels, Replays) and self._due is None:
-            self._labels.replay(labels)
+            self._events.replay([run for run in stretches if run not in labels])
+        if self._due is not None:
+            self._due.replay(labels)
+        elif isinstance(self._labels, Replays):
+            self._labels.replay([(name.removeprefix(LABELS), end) for name, end in labels])
 
     def seek(self, positions: Sequence[Position]) -> None:
         """Go to the saved positions of both inputs, and to the place within the turns."""
@@ -123,6 +113,8 @@ class Turns:
         for _ in range(4):
             if all(self._ended):
                 return None
+            if self._recorded and self._recorded[0].are_labels != self._at.labels_turn:
+                self._change()  # nothing came in the turn between
             poll = self._poll_labels if self._at.labels_turn else self._poll_events
             batch = poll(max_events, timeout_s)
             if batch is not None:
@@ -158,9 +150,8 @@ class Turns:
     # -- turns ---------------------------------------------------------------------------------------------------------
     def _poll_events(self, max_events: int, timeout_s: float) -> Batch | None:
         batch = None
-        waits = _ends(self._events)
-        if not self._ended[0]:
-            most = min(max_events, self._turn - self._at.taken)
+        most, waits = self._room(max_events), bool(self._recorded) or _ends(self._events)
+        if not self._ended[0] and most:
             batch = self._events.poll(most, timeout_s if self._silent or waits else 0.0)
             self._ended[0] = batch is None
         n = 0 if batch is None else len(batch) + len(batch.rejected)
@@ -168,24 +159,47 @@ class Turns:
         if batch is not None and n and self._time is not None:
             self._at.clock = max(self._at.clock, float(times_of(batch, self._time).max(initial=-math.inf)))
         self._silent = not n
-        over = self._at.taken >= self._turn or batch is None or not (n or waits)
+        over = self._is_over(ended=self._ended[0], silent=not (n or waits))
         return self._handed_out(batch, over=over, are_labels=False)
 
     def _poll_labels(self, max_events: int, timeout_s: float) -> Batch | None:
-        if self._due is not None:
+        batch, silent, most = None, False, self._room(max_events)
+        if most and self._due is None:
+            waits = bool(self._recorded) or _ends(self._labels)
+            batch = self._next_labels(most, timeout_s if waits else 0.0)
+            silent = batch is not None and not (len(batch) or batch.rejected or waits)
+        elif most and self._due is not None:
             # Once there are no more events, no label has to wait for a later one.
             clock = math.inf if self._ended[0] else self._at.clock
-            batch = self._due.next(clock, min(max_events, LOOK), timeout_s)
-            over, self._ended[1] = batch is None, self._due.ended
-        else:
-            waits = _ends(self._labels)
-            batch = self._next_labels(min(max_events, self._turn - self._at.taken), timeout_s if waits else 0.0)
-            silent = batch is not None and not (len(batch) or batch.rejected or waits)
-            over = batch is None or silent
+            batch = self._due.next(clock, min(most, LOOK), timeout_s)
+            silent, self._ended[1] = batch is None, self._due.ended
         if batch is not None:
             self._at.taken += len(batch) + len(batch.rejected)
-        over = over or (self._due is None and self._at.taken >= self._turn)
+        over = self._is_over(ended=self._due is None and self._ended[1], silent=silent)
         return self._handed_out(batch, over=over, are_labels=True)
+
+    def _room(self, most: int) -> int:
+        """Return how many records may be asked for: at most those that are left of the turn."""
+        if self._recorded:
+            return max(0, min(most, self._recorded[0].records - self._at.taken))
+        by_count = self._due is None or not self._at.labels_turn
+        return min(most, self._turn - self._at.taken) if by_count else most
+
+    def _is_over(self, *, ended: bool, silent: bool) -> bool:
+        """Return whether the turn is over; a recorded one is as long as it was."""
+        if not self._recorded:
+            by_count = self._due is None or not self._at.labels_turn
+            return ended or silent or (by_count and self._at.taken >= self._turn)
+        if not (ended or silent or self._at.taken >= self._recorded[0].records):
+            return False
+        return self._recorded.popleft().ended or ended
+
+    def _change(self) -> None:
+        """Begin the turn of the other input."""
+        self._at.labels_turn = not self._at.labels_turn
+        self._at.taken = 0
+        if self._due is not None:
+            self._due.begin_turn()
 
     def _next_labels(self, most: int, timeout_s: float) -> Batch | None:
         batch = None if self._ended[1] else self._labels.poll(most, timeout_s)
@@ -194,19 +208,18 @@ class Turns:
 
     def _handed_out(self, batch: Batch | None, *, over: bool, are_labels: bool) -> Batch | None:
         """Return a batch with the place behind it; None where the turn is over and there is nothing to be told."""
-        began = self._at.taken > 0
+        in_turn = self._at.taken
+        began = in_turn > 0
         if over:
-            self._at.labels_turn = not are_labels
-            self._at.taken = 0
+            self._change()
             self._at.turns += began
-            if self._due is not None:
-                self._due.begin_turn()
         batch = batch if batch is not None else empty_batch(())
         if not (len(batch) or batch.rejected or batch.positions or (over and began)):
             return None if over else batch
         content = {name: getattr(batch, name) for name in _FIELDS}
         content["positions"] = (*batch.positions, self._at.position())
-        return TurnBatch(**content, are_labels=are_labels, ends_turn=over)
+        by_record = are_labels and self._due is not None
+        return TurnBatch(**content, are_labels=are_labels, ends_turn=over, in_turn=in_turn, by_record=by_record)
 
 
 _FIELDS = tuple(f.name for f in fields(Batch))
