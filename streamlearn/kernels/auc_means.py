@@ -168,6 +168,16 @@ def _metric(F: FloatArray, R: FloatArray, j: int) -> float:
 
 
 @kernel
+def _trust(R: FloatArray, j: int, curvature: float) -> float:
+    """Return the squared scale of the steps of feature j: its own, less for what was learned of its weight already.
+
+    By the root, as in Duchi, Hazan & Singer 2011, but of the curvature, which no unit of the labels enters. Without
+    the root, which is least squares as if features were independent, correlated features hardly come right.
+    """
+    return float(R[j, METRIC] / math.sqrt(1.0 + R[j, METRIC] * curvature)) if R[j, METRIC] > 0.0 else 0.0
+
+
+@kernel
 def sweep(F: FloatArray, R: FloatArray) -> None:
     """Settle all weights and sum anew what was kept up step by step, rounding with it."""
     m = int(F[WIDTH])
@@ -199,6 +209,20 @@ def sweep(F: FloatArray, R: FloatArray) -> None:
 
 
 @kernel
+def begin(F: FloatArray, R: FloatArray) -> None:
+    """Set scales and steps of all features to what follows from counts, spreads and curvatures that others wrote."""
+    for j in range(int(F[WIDTH])):
+        _take_spread(F, R, j)
+        R[j, METRIC] = 1.0 if _has_spread(R, j) else 0.0
+    for j in range(int(F[WIDTH])):
+        R[j, METRIC] = _metric(F, R, j)
+        for e in range(int(F[N_MEMORIES])):
+            own = N_COMMON + e * N_OWN
+            R[j, own + TRUST] = _trust(R, j, _memory(F, e)[FADE] * R[j, own + CURVATURE])
+    sweep(F, R)
+
+
+@kernel
 def _product(F: FloatArray, R: FloatArray, e: int, columns: IntArray, values: FloatArray) -> float:
     """Return ``w . x`` of a memory, x clipped."""
     H, own, total = _memory(F, e), N_COMMON + e * N_OWN, 0.0
@@ -221,16 +245,6 @@ def _move_means(H: FloatArray, label: int, product: float, with_own: float, with
     H[DOT + label] = (1.0 - r) * H[DOT + label] + r * product
     H[g] = (1.0 - r) * (1.0 - r) * H[g] + 2.0 * r * (1.0 - r) * with_own + r * r * square
     H[GRAM + 1] = (1.0 - r) * H[GRAM + 1] + r * with_other
-
-
-@kernel
-def _trust(R: FloatArray, j: int, curvature: float) -> float:
-    """Return the squared scale of the steps of feature j: its own, less for what was learned of its weight already.
-
-    By the root, as in Duchi, Hazan & Singer 2011, but of the curvature, which no unit of the labels enters. Without
-    the root, which is least squares as if features were independent, correlated features hardly come right.
-    """
-    return float(R[j, METRIC] / math.sqrt(1.0 + R[j, METRIC] * curvature)) if R[j, METRIC] > 0.0 else 0.0
 
 
 @kernel
@@ -383,22 +397,9 @@ def run(
     ratios: FloatArray,
     chances: FloatArray,
 ) -> None:
-    """For each event: forecast it, where there is room for that; then learn it.
+    """For each event: forecast it, where there is room for that; then learn it. Parameters as of `auc_wide.run`.
 
-    Parameters
-    ----------
-    F : float64[HEADER + n_memories * MEMORY_HEADER]
     R : float64[capacity, N_COMMON + n_memories * N_OWN]
-    pointers : int64[n + 1]
-        Event i has the entries ``pointers[i]`` to ``pointers[i + 1]``.
-    columns, values : int64[n_entries], float64[n_entries]
-        Ascending columns of each event, and their values: finite and not 0.
-    codes : int8[n]
-        0 or 1; -1 teaches nothing but the width; -2 is to be forecast and no more.
-    ratios : float64[n, >= n_memories] or empty
-        Written: log-likelihood ratios, or scores as they are where F[RAW].
-    chances : float64[n] or empty
-        Written: P(class 1) by the first memory.
     """
     x = np.empty(R.shape[0])
     for i in range(codes.size):

@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
 from streamlearn import AUCRO, AdaptiveAUCRO
-from streamlearn.kernels import auc_wide
+from streamlearn.kernels import auc, auc_means
 from streamlearn.learners.auc.adaptive import MEMORIES
 from tests.naive import auc as naive
 
@@ -93,18 +93,18 @@ def test_it_grows_through_the_widths_where_memories_are_dropped(widths):
     assert len(model._kept) == model._bank.n_memories == 3
 
 
-def test_what_is_known_of_each_feature_is_kept_when_the_rest_of_the_covariance_is_dropped():
+def test_class_means_and_weights_are_kept_when_the_covariance_is_dropped():
     X, y = stream(n=80, m=10)
     X[:, 3] += 5.0
     model = AdaptiveAUCRO().learn_many(X, y)
-    before = [np.diag(model._bank.covariance(0, k)) for k in (0, 1)]
+    before = [model._bank.own(e)[auc.W, :10].copy() for e in (0, 2, 4)]
     model._features.grow(tuple(range(10, 600)))
     model._widen(600)
-    own = model._bank.own(0)[:10]
+    assert model._bank.form == "means"
+    for e in range(3):
+        assert model._bank.own(e)[:10, auc_means.W].tolist() == before[e].tolist()
     for k in (0, 1):
-        at = auc_wide.CLASS_SIZE * k
-        np.testing.assert_array_equal(own[:, at + auc_wide.OWN_VARIANCE], before[k])
-        np.testing.assert_allclose(own[:, at + auc_wide.OWN_MEAN], X[y == k].mean(axis=0), atol=0.1)  # clipped
+        np.testing.assert_allclose(model._bank.centres(0)[k, :10], X[y == k].mean(axis=0), atol=0.1)  # clipped
 
 
 # Late labels

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from streamlearn import AUCRO
-from streamlearn.errors import BadParameter
-from streamlearn.kernels import auc_wide
+from streamlearn.kernels import auc_means, auc_wide
 from streamlearn.learners.auc.merge import merge_aucro
 from streamlearn.learners.registry import from_state
 
@@ -85,7 +84,8 @@ def test_auto_is_merged_where_some_parts_became_wide_and_others_did_not():
     merged, _ = merge_aucro([narrow, wide], "mean", 0.5)
     X[:60, 20:] = 0.0
     place = [names.index(name) for name in merged.feature_names]
-    found = merged._wide.own(0)[: merged.n_features, auc_wide.CLASS_SIZE + auc_wide.OWN_MEAN]
+    found = merged._wide.centres(0)[1]
+    assert merged._wide.form == "means"
     assert found == pytest.approx(X[y].mean(axis=0)[place], rel=1e-9, abs=1e-12)
 
 
@@ -130,7 +130,7 @@ def test_a_merged_model_ranks_as_one_process_and_is_saved(form):
     assert np.corrcoef(merged.predict_proba_many(X[900:])[:, 1], y[900:])[0, 1] > 0.5
 
 
-@pytest.mark.parametrize("form", ["diagonal", "sketch"])
+@pytest.mark.parametrize("form", ["diagonal", "means", "sketch"])
 def test_turned_parts_are_outvoted(form):
     X, y = make_rows(1400, m=20)
     turned = np.where(np.arange(1400) < 600, ~y, y)
@@ -153,8 +153,38 @@ def test_earlier_rows_fade_by_the_later_ones():
         assert merged._wide.memory(0)[slot] == pytest.approx(whole._wide.memory(0)[slot], rel=0.02)
 
 
-def test_means_are_refused_with_the_reason():
-    X, y = make_rows(50)
+def test_steps_of_parts_are_averaged_by_what_each_saw_and_rank_as_one_process():
+    X, y = make_rows(3000, m=20)
+    merged, _ = merge_aucro(parts_of(X[:2000], y[:2000], [900, 1400], covariance="means"), "mean", 0.5)
+    whole = model(covariance="means").learn_many(X[:2000], y[:2000])
 
-    with pytest.raises(BadParameter, match="to be merged, got 'means', whose weights are steps"):
-        merge_aucro(parts_of(X, y, [25], covariance="means"), "mean", 0.5)
+    ours, theirs = (roc_auc_score(y[2000:], one.score_many(X[2000:])) for one in (merged, whole))
+    assert ours > theirs - 0.005
+    place = [whole.feature_names.index(name) for name in merged.feature_names]
+    assert merged._wide.centres(0) == pytest.approx(whole._wide.centres(0)[:, place], rel=1e-9, abs=1e-12)
+    assert merged._wide.memory(0)[auc_means.WEIGHT] == (~y[:2000]).sum()
+    back = from_state(merged.state())
+    for one in (back, merged):
+        one.learn_many(X[2000:], y[2000:])
+    assert np.array_equal(back.score_many(X), merged.score_many(X))
+
+
+def test_a_feature_that_one_part_alone_saw_has_the_weight_it_has_there():
+    X, y = make_rows(600)
+    X[:300, 5:] = 0.0
+    parts = parts_of(X, y, [300], covariance="means")
+
+    merged, _ = merge_aucro(parts, "mean", 0.5)
+    there = parts[1].clone().learn_many(X[300:], y[300:])
+    auc_means.sweep(there._wide.F, there._wide.R)
+    ours, theirs = (dict(zip(m.feature_names, m._wide.own(0)[:8, auc_means.W], strict=True)) for m in (merged, there))
+    assert {j: ours[j] for j in (5, 6, 7)} == pytest.approx({j: theirs[j] for j in (5, 6, 7)}, rel=1e-9)
+    assert 0.0 < ours[0] < 1.5 * theirs[0]
+
+
+def test_one_model_merged_alone_ranks_as_before():
+    X, y = make_rows(500)
+    (part,) = parts_of(X, y, [], covariance="means")
+
+    merged, _ = merge_aucro([part], "mean", 0.5)
+    assert merged.score_many(X) == pytest.approx(part.score_many(X), rel=1e-7, abs=1e-9)

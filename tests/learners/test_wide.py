@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamlearn import AUCRO, AdaptiveAUCRO
-from streamlearn.errors import BadLabel, BadParameter, BadShape, BadValue, TooManyFeatures
-from streamlearn.kernels import auc_means, auc_wide
+from streamlearn.errors import BadLabel, BadParameter, BadShape, BadSnapshot, BadValue, TooManyFeatures
+from streamlearn.kernels import auc_means
+from streamlearn.learners.auc.records import Records
 from streamlearn.learners.auc.wide import FULL_UP_TO
 from tests.contract import late_run, same
 from tests.naive import wide as naive
@@ -174,7 +175,7 @@ def test_late_labels_of_wide_events_give_the_same_whatever_the_blocks(form):
 
 
 @pytest.mark.parametrize("cls", [AUCRO, AdaptiveAUCRO])
-def test_auto_turns_to_the_diagonal_with_the_event_that_is_too_wide_however_batches_are_cut(cls):
+def test_auto_turns_to_class_means_with_the_event_that_is_too_wide_however_batches_are_cut(cls):
     rng = np.random.default_rng(9)
     n, m, turn = 60, FULL_UP_TO + 40, 30
     X = np.zeros((n, m))
@@ -182,6 +183,7 @@ def test_auto_turns_to_the_diagonal_with_the_event_that_is_too_wide_however_batc
     X[turn:, 6:] = rng.random((n - turn, m - 6)) < 0.3
     sparse, whole = sp.csr_array(X), cls().learn_many(X, y)
     assert whole.takes_entries
+    assert getattr(whole, "_wide" if cls is AUCRO else "_bank").form == "means"
     assert not cls().learn_many(X[:turn], y[:turn]).takes_entries
     one, pieces, few = cls(), cls(), cls()
     for i in range(n):
@@ -194,16 +196,64 @@ def test_auto_turns_to_the_diagonal_with_the_event_that_is_too_wide_however_batc
         assert other.score_many(sparse).tolist() == whole.score_many(X).tolist()
 
 
-def test_what_turns_to_the_diagonal_knows_of_each_feature_what_it_would_have_known():
+@pytest.mark.parametrize(("half_life", "clock"), [(None, "time"), (80.0, "time"), (80.0, "class")])
+def test_what_turns_to_class_means_knows_of_each_feature_what_it_would_have_known(half_life, clock):
     X, y = stream(10, n=200, share=1.0)
-    turned, always = AUCRO(clip=None), AUCRO(clip=None, covariance="diagonal")
+    X[:, 5] = np.random.default_rng(10).random(200) < 0.2
+    changes = {"clip": None, "half_life": half_life, "clock": clock}
+    turned, always = AUCRO(**changes), AUCRO(covariance="means", **changes)
     for model in (turned, always):
         model.learn_many(X, y)
-        model.learn_one({FULL_UP_TO + j: 1.0 for j in range(FULL_UP_TO)}, 1)
-    R, S = turned._wide.R[:6], always._wide.R[:6]
-    for slot in (auc_wide.MEAN, auc_wide.VARIANCE, auc_wide.PEAK, auc_wide.AT):
-        np.testing.assert_allclose(R[:, slot], S[:, slot], rtol=1e-9)
-    np.testing.assert_allclose(turned._wide.own(0)[:6], always._wide.own(0)[:6], rtol=1e-7, atol=1e-12)
+    turned = Records.of(turned._moments, "means")
+    R, S = turned.R[:6], always._wide.R[:6]
+    for slot in (auc_means.MEAN, auc_means.VARIANCE, auc_means.PEAK):
+        share = S[:, auc_means.AT] / 200 if slot == auc_means.MEAN else np.ones(6)
+        np.testing.assert_allclose(R[:5, slot], (share * S[:, slot])[:5], rtol=1e-9)
+    assert R[:, auc_means.TIMES].tolist() == S[:, auc_means.TIMES].tolist()  # how often a bit was 1 is known exactly
+    np.testing.assert_allclose(turned.centres(0), always._wide.centres(0), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(R[:, auc_means.METRIC], S[:, auc_means.METRIC], rtol=0.2)
+    # The one against the means of now, the other against those of each event: the first differ from the last.
+    curved, own = turned.own(0)[:6, auc_means.CURVATURE], always._wide.own(0)[:6, auc_means.CURVATURE]
+    np.testing.assert_allclose(curved, own * always._wide.memory(0)[auc_means.FADE], rtol=0.25)
+
+
+def test_steps_go_on_from_the_weights_of_the_solution():
+    X, y = stream(10, n=200, share=1.0)
+    model = AUCRO(clip=None, margin="paper").learn_many(X, y)
+    before = model.score_many(X)
+    model.learn_one({FULL_UP_TO + j: 1.0 for j in range(FULL_UP_TO)}, None)
+    assert model.takes_entries
+    np.testing.assert_allclose(model.score_many(X), before, rtol=1e-9, atol=1e-12)
+    likely = AUCRO(clip=None).learn_many(X, y)
+    expected = likely.predict_proba_many(X)
+    likely.learn_one({FULL_UP_TO + j: 1.0 for j in range(FULL_UP_TO)}, None)
+    assert np.abs(likely.predict_proba_many(X) - expected).max() < 0.1
+
+
+@pytest.mark.parametrize("cls", [AUCRO, AdaptiveAUCRO])
+def test_a_state_of_the_time_when_auto_kept_variances_is_read_and_goes_on_as_it_was(cls):
+    rng = np.random.default_rng(15)
+    X = (rng.random((60, FULL_UP_TO + 20)) < 0.3).astype(float)
+    y = X[:, 0] > 0
+    then = cls(covariance="diagonal").learn_many(X[:40], y[:40])
+    state = then.state()
+    state["parameters"] = state["parameters"].replace('"covariance": "diagonal"', '"covariance": "auto"')
+    if cls is AdaptiveAUCRO:  # which keeps three memories beyond 128 features
+        then._bank.keep([0, 2, 4])
+        then._kept = [0, 2, 4]
+        state |= {"array/header": then._bank.F.copy(), "array/records": then._bank.R.copy()}
+    read = cls.from_state(state)
+    assert read.covariance == "auto"
+    assert read.test_then_learn_many(X[40:], y[40:]).tolist() == then.test_then_learn_many(X[40:], y[40:]).tolist()
+    assert same(read.state(), cls.from_state(read.state()).state())
+
+
+def test_a_state_of_neither_form_is_refused():
+    X = np.ones((3, FULL_UP_TO + 20))
+    state = AUCRO().learn_many(X, [0, 1, 0]).state()
+    state["array/records"] = np.zeros((len(state["array/records"]), 3))
+    with pytest.raises(BadSnapshot, match="records"):
+        AUCRO.from_state(state)
 
 
 def test_ranking_goes_on_where_the_covariance_is_dropped():

@@ -26,6 +26,8 @@ from streamlearn.learners.auc.wide import (
     forecast,
     made,
     rows_in,
+    saved_on_diagonal,
+    takes_steps,
     test_then_learn,
     write_parameters,
 )
@@ -77,7 +79,7 @@ class AdaptiveAUCRO(PairRejecter):
     -----
     Memories have half-lives of infinity, 1000, 100 and 20 events, and of 100 events of the own class. Beyond 128
     features those of 1000 and 20 are dropped for good where whole covariances are kept or sketched (they count as
-    undecided); with ``covariance="auto"`` only variances are kept beyond 500. The mixture
+    undecided); with ``covariance="auto"`` only class means are kept beyond 500. The mixture
     is that of Herbster, Warmuth 1998, "Tracking the Best Expert", on log-loss.
 
     Scores are log-likelihood ratios: the log-odds of the mixture less those of the class counts.
@@ -144,7 +146,7 @@ class AdaptiveAUCRO(PairRejecter):
             memory, H = MEMORIES[column], self._bank.memory(e)
             H[slots.DECAY] = decay(memory.half_life)
             H[slots.CLASS_CLOCK] = memory.by_class
-            H[slots.REGULARIZATION] = REGULARIZATION_OF_STEPS if self.covariance == "means" else -1.0
+            H[slots.REGULARIZATION] = REGULARIZATION_OF_STEPS if takes_steps(self._bank) else -1.0
             H[slots.COLUMN] = column
 
     # Hooks
@@ -153,7 +155,7 @@ class AdaptiveAUCRO(PairRejecter):
         if self.covariance not in ("diagonal", "means"):
             self._drop_memories(n_features)
         if isinstance(self._bank, Moments) and self.covariance == "auto" and n_features > FULL_UP_TO:
-            self._bank = Records.of(self._bank)
+            self._bank = Records.of(self._bank, "means")
             self._features.by_entries = True
             self._write_parameters()
         self._bank.widen(n_features)
@@ -315,6 +317,8 @@ class AdaptiveAUCRO(PairRejecter):
         return {"mixer": self._mixer[: auc_adaptive.STATE_SIZE], **self._bank.arrays(), **held}
 
     def _set_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
+        if self.covariance == "auto":
+            self._bank = saved_on_diagonal(self._bank, arrays) or self._bank
         super()._set_arrays(arrays)
         self._bank.write_sizes()
         self._write_parameters()

@@ -28,6 +28,8 @@ from streamlearn.learners.auc.wide import (
     forecast,
     made,
     rows_in,
+    saved_on_diagonal,
+    takes_steps,
     test_then_learn,
     write_parameters,
 )
@@ -78,7 +80,8 @@ class AUCRO(PairRejecter):
         What is kept of the covariance of m features, and so what an event costs. ``full``: all of it, O(m^2).
         ``diagonal``: variances. ``means``: nothing; one gradient step an event. Both take O(nonzeros of the event).
         ``sketch``: variances, and of the rest what `sketch_size` directions hold, O(m sketch_size). ``auto``: full up
-        to 500 features, then, from the event on that brings more, diagonal. For sgd: full, or auto, which is full then.
+        to 500 features, then, from the event on that brings more, means, whose steps go on from the solution's weights.
+        For sgd: full, or auto, which is full then.
     sketch_size : int
         Only for sketch: directions kept of each class.
     max_features : int
@@ -182,7 +185,7 @@ class AUCRO(PairRejecter):
             write_parameters(
                 self._wide,
                 clip=self.clip,
-                scaling=SCALES["standard" if self.scale == "auto" else self.scale],
+                scaling=SCALES["none" if self.scale == "none" else "standard"],
                 raw=self.margin == "paper",
             )
             self._write_memory(self._wide.memory(0), auc_wide)
@@ -198,9 +201,10 @@ class AUCRO(PairRejecter):
         H[slots.CLASS_CLOCK] = self.clock == "class"
         H[slots.EVERY] = 0.0 if self.solve_every is None else self.solve_every
         H[slots.RATE] = 0.0 if self.learning_rate == "auto" else self.learning_rate
-        steps = self.solver == "sgd" or self.covariance == "means"
+        turned = self.covariance == "auto" and takes_steps(self._wide)  # what was given is the ridge of the solution
+        steps = self.solver == "sgd" or takes_steps(self._wide)
         unset = DEFAULT_REGULARIZATION if steps else -1.0
-        H[slots.REGULARIZATION] = unset if self.regularization == "auto" else self.regularization
+        H[slots.REGULARIZATION] = unset if turned or self.regularization == "auto" else self.regularization
         H[slots.COLUMN] = 0.0
 
     # One event: the common case of the base's methods written out, which is 8 % of forecast and lesson of 50 features.
@@ -234,7 +238,8 @@ class AUCRO(PairRejecter):
 
     def _widen(self, n_features: int) -> None:
         if self._wide is None and self.covariance == "auto" and self.solver == "exact" and n_features > FULL_UP_TO:
-            self._wide, self._moments = Records.of(self._moments), Moments(exact=True)
+            self._wide = Records.of(self._moments, "means", standard=self.scale != "none")
+            self._moments = Moments(exact=True)
             self._features.by_entries = True
             self._write_parameters()
         (self._moments if self._wide is None else self._wide).widen(n_features)
@@ -320,6 +325,8 @@ class AUCRO(PairRejecter):
         return {**(self._moments if self._wide is None else self._wide).arrays(), **held}
 
     def _set_arrays(self, arrays: dict[str, NDArray[Any]]) -> None:
+        if self.covariance == "auto":
+            self._wide = saved_on_diagonal(self._wide, arrays) or self._wide
         super()._set_arrays(arrays)
         (self._moments if self._wide is None else self._wide).write_sizes()
         self._write_parameters()

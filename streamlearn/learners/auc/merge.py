@@ -21,7 +21,7 @@ from streamlearn.contracts import FloatArray, IntArray
 from streamlearn.errors import BadParameter
 from streamlearn.kernels import auc, auc_sgd
 from streamlearn.learners.auc.aucro import AUCRO
-from streamlearn.learners.auc.merge_wide import WideMoments, agree_wide, fill_wide, merged_wide, require_addable
+from streamlearn.learners.auc.merge_wide import WideMoments, agree_wide, fill_wide, merged_wide
 from streamlearn.learners.auc.moments import Moments
 from streamlearn.learners.auc.records import Records
 from streamlearn.learners.auc.sketch import Sketches
@@ -166,7 +166,6 @@ def merge_aucro(models: Sequence[AUCRO], how: str, trim: float, before: AUCRO | 
 def _check(model: AUCRO) -> None:
     if model.reject != "cost":
         raise BadParameter(f"{model.name}: reject must be 'cost' to be merged, got {model.reject!r}")
-    require_addable(model)
 
 
 def _merge_wide(
@@ -174,8 +173,8 @@ def _merge_wide(
 ) -> Consensus:
     """Merge wide models into a blank one; one of earlier rows stands behind the `n_new` others."""
     records = made._wide
-    assert isinstance(records, Records)  # noqa: S101 - "means" was refused
-    parts = [WideMoments.of(model, ground) for model in everyone]
+    assert isinstance(records, Records)  # noqa: S101 - what learns wide events is one of these
+    parts = [WideMoments.of(model, ground, records.form) for model in everyone]
     new, size = parts[:n_new], records.S.shape[2] if isinstance(records, Sketches) else 0
     spread = _usual_spread(new)
     found = _consensus(new, spread, how, trim)

@@ -12,11 +12,16 @@ so the rows of all B_p and one row ``sqrt(W_p) (c_p - c)`` a part are put into o
 full: the bounds of the parts and of the merge add up to that of one sketch of everything (Ghashami, Liberty, Phillips
 and Woodruff 2016). It is not the sketch that one process would have found, and as good by its bound.
 
+Steps against class means leave counts and means, which add up, and weights, which do not: those of a feature are
+averaged by the curvature that each part stepped on, so that a part which hardly saw the feature has hardly a say. The
+merged weights are not those that one process would have found, and go on by the steps of one that saw all rows.
+
 How far scores spread is not known from variances: the scores that the parts made before they learned are pooled.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -24,9 +29,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamlearn.contracts import FloatArray, IntArray
-from streamlearn.errors import BadParameter
-from streamlearn.kernels import auc_sketch, auc_wide, sketch
-from streamlearn.learners.auc.records import Records
+from streamlearn.kernels import auc_means, auc_sketch, auc_wide, sketch
+from streamlearn.learners.auc.records import TINIEST, Records, with_zeros
 from streamlearn.learners.auc.sketch import Sketches
 from streamlearn.learners.ground import Ground
 
@@ -49,7 +53,8 @@ class WideMoments:
         Of unclipped values; `times` counts those other than 0.
     values : float64[n_features, 2]
         The first two values other than 0; 0 where there was none, the second `MANY` where there were more.
-    weights : float64[n_features]
+    weights, curvature : float64[n_features]
+        `curvature` is what steps were taken on; 0 where weights are solved.
     judged, score, score_spread : float64[2]
         Weight, mean and variance of the scores made before their events were learned.
     rows : pair of float64[n_rows, n_features]
@@ -67,6 +72,7 @@ class WideMoments:
     times: FloatArray
     values: FloatArray
     weights: FloatArray
+    curvature: FloatArray
     judged: FloatArray
     score: FloatArray
     score_spread: FloatArray
@@ -78,24 +84,21 @@ class WideMoments:
         return bool(self.seen.all())
 
     @classmethod
-    def of(cls, model: AUCRO, ground: Ground[AUCRO]) -> WideMoments:
-        """Read a model; one that is not wide yet counts by its variances."""
-        records, place, n, m = _records(model), ground.places(model), len(ground.names), model.n_features
+    def of(cls, model: AUCRO, ground: Ground[AUCRO], form: str) -> WideMoments:
+        """Read a model; one that is not wide yet counts by what the form keeps."""
+        records, place, n, m = _records(model, form), ground.places(model), len(ground.names), model.n_features
         F, H, R, own = records.header(), records.memory(0), records.R[:m], records.own(0)[:m]
         count = float(F[auc_wide.COUNT])
 
         def spread(values: FloatArray) -> FloatArray:
             out = np.zeros((n, *values.shape[1:]))
-            out[place] = values
+            out[place[: len(values)]] = values
             return out
 
-        mean, variance = _with_zeros(R[:, auc_wide.AT], count, R[:, auc_wide.MEAN], R[:, auc_wide.VARIANCE])
-        centres, spreads = [], []
-        for k in (0, 1):
-            w, c, v = (own[:, k * auc_wide.CLASS_SIZE + slot] for slot in range(auc_wide.CLASS_SIZE))
-            found = _with_zeros(w * H[auc_wide.SCALE + k], float(H[auc_wide.WEIGHT + k]), c, v)
-            centres.append(spread(found[0]))
-            spreads.append(spread(found[1]))
+        mean, variance = with_zeros(R[:, auc_wide.AT], count, R[:, auc_wide.MEAN], R[:, auc_wide.VARIANCE])
+        centres = records.centres(0)
+        spreads = records.classes(0)[2] if form == "diagonal" else np.zeros_like(centres)
+        curvature = own[:, auc_means.CURVATURE] * H[auc_wide.FADE] if form == "means" else np.zeros(m)
 
         def pair(slot: int) -> FloatArray:
             return H[slot : slot + 2].copy()
@@ -104,14 +107,15 @@ class WideMoments:
             count=count,
             seen=F[auc_wide.SEEN : auc_wide.SEEN + 2].copy(),
             weight=pair(auc_wide.WEIGHT),
-            centre=np.stack(centres),
-            spread=np.stack(spreads),
+            centre=spread(centres.T).T.copy(),
+            spread=spread(spreads.T).T.copy(),
             mean=spread(mean),
             variance=spread(variance),
             peak=spread(R[:, auc_wide.PEAK]),
             times=spread(R[:, auc_wide.TIMES]),
             values=spread(R[:, [auc_wide.FIRST, auc_wide.SECOND]]),
-            weights=spread(own[:, auc_wide.W]),
+            weights=spread(own[:, auc_means.W if form == "means" else auc_wide.W]),
+            curvature=spread(curvature),
             judged=pair(auc_wide.JUDGED),
             score=pair(auc_wide.SCORE),
             score_spread=pair(auc_wide.SPREAD),
@@ -122,16 +126,8 @@ class WideMoments:
         """Return the same with other weights, as forgetting leaves them."""
         share = np.divide(weight, self.weight, where=self.weight > 0.0, out=np.ones(2))
         rows = self.rows[0] * np.sqrt(share[0]), self.rows[1] * np.sqrt(share[1])
-        return replace(self, weight=weight, judged=self.judged * share, rows=rows)
-
-
-def require_addable(model: AUCRO) -> None:
-    """Raise BadParameter for a form whose statistics are steps against means, which do not add up."""
-    if model.covariance == "means":
-        raise BadParameter(
-            f"{model.name}: covariance must be 'auto', 'full', 'diagonal' or 'sketch' to be merged, got 'means', whose "
-            "weights are steps that one event takes behind another"
-        )
+        curvature = self.curvature * share.mean()
+        return replace(self, weight=weight, judged=self.judged * share, rows=rows, curvature=curvature)
 
 
 def merged_wide(parts: Sequence[WideMoments], size: int) -> WideMoments:
@@ -147,6 +143,8 @@ def merged_wide(parts: Sequence[WideMoments], size: int) -> WideMoments:
     counts = np.array([part.count for part in parts])
     mean, variance = _pooled(counts, [part.mean for part in parts], [part.variance for part in parts])
     weight = np.array([part.weight for part in parts])
+    curvature = np.sum([part.curvature for part in parts], axis=0)
+    weights = np.sum([part.curvature * part.weights for part in parts], axis=0) / np.maximum(curvature, TINIEST)
     centre, spread, rows = np.zeros((2, len(mean))), np.zeros((2, len(mean))), []
     score, score_spread, judged = np.zeros(2), np.zeros(2), np.array([part.judged for part in parts])
     for k in (0, 1):
@@ -166,7 +164,8 @@ def merged_wide(parts: Sequence[WideMoments], size: int) -> WideMoments:
         peak=np.max([part.peak for part in parts], axis=0),
         times=np.sum([part.times for part in parts], axis=0),
         values=_two_values(np.concatenate([part.values.T for part in parts])),
-        weights=np.zeros(len(mean)),
+        weights=weights,
+        curvature=curvature,
         judged=judged.sum(axis=0),
         score=score,
         score_spread=score_spread,
@@ -197,6 +196,9 @@ def fill_wide(records: Records, part: WideMoments) -> None:
         (auc_wide.SPREAD, part.score_spread),
     ):
         H[slot : slot + 2] = numbers
+    if records.form == "means":
+        _fill_steps(records, part)
+        return
     for k in (0, 1):
         at = k * auc_wide.CLASS_SIZE
         own[:, at + auc_wide.OWN_WEIGHT] = part.weight[k]
@@ -212,6 +214,17 @@ def fill_wide(records: Records, part: WideMoments) -> None:
         solve_wide(records)
 
 
+def _fill_steps(records: Records, part: WideMoments) -> None:
+    """Write what steps against class means go on from."""
+    H, own = records.memory(0), records.own(0)[: len(part.mean)]
+    for k in (0, 1):
+        own[:, auc_means.SUM + k] = part.centre[k] * part.weight[k]
+    own[:, auc_means.W], own[:, auc_means.CURVATURE] = part.weights, part.curvature
+    auc_means.begin(records.F, records.R)
+    if part.judged.all():
+        auc_means.set_ratio(H)
+
+
 def solve_wide(records: Records) -> None:
     """Set the weights by the statistics, and what turns scores into chances by the scores made before."""
     if isinstance(records, Sketches):
@@ -225,23 +238,27 @@ def solve_wide(records: Records) -> None:
 def agree_wide(records: Records, weights: FloatArray) -> None:
     """Set the weights that the parts agree on, with the threshold half-way between the classes."""
     own = records.own(0)[: len(weights)]
+    if records.form == "means":
+        own[:, auc_means.W] = weights
+        auc_means.sweep(records.F, records.R)
+        return
     own[:, auc_wide.W] = weights
     records.memory(0)[auc_wide.OFFSET] = (weights * own[:, auc_wide.MIDDLE]).sum()
 
 
-def _records(model: AUCRO) -> Records:
+def _records(model: AUCRO, form: str) -> Records:
+    """Return the records of a model, or a copy, in that form and with all weights worked in."""
     wide = model._wide
     if wide is None:
-        return Records.of(model._moments)
+        return Records.of(model._moments, "means" if form == "means" else "diagonal", standard=model.scale != "none")
     assert isinstance(wide, Records)  # noqa: S101 - what learns wide events is one of these
-    return wide
-
-
-def _with_zeros(weight: FloatArray, total: float, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, ...]:
-    """Return mean and variance over all events, where the rest of the weight were zeros."""
-    share = weight / total if total > 0.0 else np.zeros(len(weight))
-    share = np.where(share > 1.0 - auc_wide.NO_ZEROS, 1.0, share)
-    return share * mean, share * variance + share * (1.0 - share) * np.square(mean)
+    if form != "means":
+        return wide
+    if wide.form != form:  # read from a state of a time when these were kept
+        return wide.stepping([wide.own(0)[:, auc_wide.W]], standard=model.scale != "none")
+    settled = copy.deepcopy(wide)
+    auc_means.sweep(settled.F, settled.R)
+    return settled
 
 
 def _pooled(

@@ -16,6 +16,8 @@ from streamlearn.learners.auc.arena import capacity
 from streamlearn.learners.auc.moments import Moments
 from streamlearn.learners.entries import nonzeros_of
 
+TINIEST = 1e-300
+
 
 def entries(X: FloatArray | SparseRows) -> SparseRows | int:
     """Return rows by their nonzeros, or the first one that is not finite."""
@@ -58,12 +60,72 @@ class Records:
         return auc_wide if self.form == "diagonal" else auc_means
 
     @classmethod
-    def of(cls, moments: Moments) -> Records:
-        """Return the variances that moments of whole covariances hold; weights are solved with the next event."""
+    def of(cls, moments: Moments, form: Literal["diagonal", "means"] = "diagonal", *, standard: bool = True) -> Records:
+        """Return what moments of whole covariances hold of each feature alone.
+
+        Weights on the diagonal are solved anew; steps against class means, on features that are standardised or not, go
+        on from the weights of the moments.
+        """
         made = cls("diagonal", moments.n_memories)
         made.widen(moments.n_features)
         made._take(moments)
+        if form == "means":
+            weights = [moments.own(e)[auc.W, : moments.n_features] for e in range(moments.n_memories)]
+            made = made.stepping(weights, standard=standard)
+        if (made.F[auc_wide.SEEN : auc_wide.SEEN + 2] > 0.0).all():
+            made._judge(moments)
         return made
+
+    def stepping(self, weights: Sequence[FloatArray], *, standard: bool = True) -> Records:
+        """Return records for steps against class means that go on from these weights; of records of variances.
+
+        The curvature that a feature was stepped on is what all events so far would have had against the means of now.
+        """
+        m = int(self.F[auc_wide.WIDTH])
+        made = Records("means", self.n_memories)
+        made.widen(m)
+        made.F[:] = self.F
+        made.R[: len(self.R), : auc_wide.N_COMMON] = self.R[:, : auc_wide.N_COMMON]
+        made.R[:, [auc_wide.METRIC, auc_wide.LOG]] = 0.0
+        made.F[[auc_wide.LOGS, auc_wide.N_LOGS]] = 0.0
+        made.F[auc_wide.SCALING] = auc_means.STANDARD if standard else 0.0
+        for e in range(self.n_memories):
+            H, own = made.memory(e), made.own(e)[:m]
+            weight, centre, variance = self.classes(e)
+            H[[auc_wide.SCALE, auc_wide.SCALE + 1, auc_wide.SHRINK, auc_wide.FADE]] = 1.0
+            own[:, auc_means.SUM], own[:, auc_means.SUM + 1] = centre * weight[:, None]
+            own[:, auc_means.W] = weights[e][:m]
+            own[:, auc_means.CURVATURE] = self._curvature(H, weight, centre, variance)
+        auc_means.begin(made.F, made.R)
+        return made
+
+    def classes(self, e: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return weight, mean and variance of both classes in memory e, float64[2] and [2, width], zeros included."""
+        H, own = self.memory(e), self.own(e)[: int(self.F[auc_wide.WIDTH])]
+        centre, variance = np.zeros((2, len(own))), np.zeros((2, len(own)))
+        for k in range(2):
+            known, mean, spread = (own[:, k * auc_wide.CLASS_SIZE + slot] for slot in range(auc_wide.CLASS_SIZE))
+            centre[k], variance[k] = with_zeros(
+                known * H[auc_wide.SCALE + k], float(H[auc_wide.WEIGHT + k]), mean, spread
+            )
+        return H[auc_wide.WEIGHT : auc_wide.WEIGHT + 2].copy(), centre, variance
+
+    def _curvature(self, H: FloatArray, weight: FloatArray, centre: FloatArray, variance: FloatArray) -> FloatArray:
+        """Return what the events with each feature curve the loss by, in units of what halves the steps."""
+        R, total = self.R[: centre.shape[1]], np.zeros(centre.shape[1])
+        if not weight.all():
+            return total
+        # Events at 0 are not stepped on; how many there were is known of features of two values.
+        bits = (R[:, auc_wide.SECOND] == 0.0) & (R[:, auc_wide.FIRST] != 0.0)
+        share = np.divide(centre, R[:, auc_wide.FIRST], out=np.ones_like(centre), where=bits)
+        if H[auc_wide.CLASS_CLOCK] and H[auc_wide.DECAY] < 1.0:  # curvature fades by every event, by either clock
+            seen, g = self.F[auc_wide.SEEN : auc_wide.SEEN + 2], H[auc_wide.DECAY]
+            weight = seen / seen.sum() * (1.0 - g ** seen.sum()) / (1.0 - g)
+        for k in range(2):
+            heavy, other = 2.0 * weight[1 - k] / weight.sum(), centre[1 - k]
+            squares = variance[k] + np.square(centre[k] - other) - (1.0 - np.clip(share[k], 0.0, 1.0)) * other**2
+            total += heavy * weight[k] * np.maximum(squares, 0.0)
+        return total / auc_means.NOISE
 
     def header(self) -> FloatArray:
         """Return the common header, a view."""
@@ -140,10 +202,14 @@ class Records:
             second == auc.MANY, auc_wide.MANY, np.where(zeros | (second == 0.0), 0.0, other)
         )
         R[zeros, auc_wide.TIMES] = max(n - 1.0, 0.0)
+        bits, value = zeros & (R[:, auc_wide.SECOND] == 0.0), R[:, auc_wide.FIRST]
+        share = np.divide(R[:, auc_wide.MEAN], value, out=np.zeros(m), where=value != 0.0)
+        R[bits, auc_wide.TIMES] = np.clip(np.rint(n * share), 0.0, n)[bits]
         for e in range(self.n_memories):
             H, own = self.memory(e), self.own(e)[:m]
             H[auc_wide.WEIGHT : auc_wide.WEIGHT + 2] = moments.memory(e)[auc.WEIGHT : auc.WEIGHT + 2]
             H[auc_wide.REGULARIZATION] = moments.memory(e)[auc.REGULARIZATION]
+            H[auc_wide.CLASS_CLOCK], H[auc_wide.DECAY] = moments.memory(e)[[auc.CLASS_CLOCK, auc.DECAY]]
             for k in range(2):
                 if H[auc_wide.WEIGHT + k] > 0.0:
                     at = k * auc_wide.CLASS_SIZE
@@ -152,20 +218,35 @@ class Records:
                     own[:, at + auc_wide.OWN_VARIANCE] = np.diag(moments.covariance(e, k))
         if (old[auc.SEEN : auc.SEEN + 2] > 0.0).all():
             auc_wide.sweep(self.F, self.R)
-            self._judge(moments)
 
     def _judge(self, moments: Moments) -> None:
         """Calibrate the new weights by the whole covariances, which say how their scores spread."""
         for e in range(self.n_memories):
-            H, own = self.memory(e), self.own(e)[: moments.n_features]
-            w = own[:, auc_wide.W]
+            H, means = self.memory(e), self.centres(e)
+            w = self.own(e)[: moments.n_features, self._kernels.W]
+            middle = 0.5 * (w * means[0]).sum() + 0.5 * (w * means[1]).sum()
             for k in range(2):
-                mean = own[:, k * auc_wide.CLASS_SIZE + auc_wide.OWN_MEAN]
                 # Sums of numpy, not products of BLAS: their order does not depend on the number of threads.
                 spread = (w * (moments.covariance(e, k) * w).sum(axis=1)).sum()
-                H[auc_wide.SCORE + k], H[auc_wide.SPREAD + k] = (w * mean).sum() - H[auc_wide.OFFSET], spread
+                H[auc_wide.SCORE + k], H[auc_wide.SPREAD + k] = (w * means[k]).sum() - middle, spread
                 H[auc_wide.JUDGED + k] = H[auc_wide.WEIGHT + k]
             auc_wide.set_ratio(H)
+
+    def centres(self, e: int) -> FloatArray:
+        """Return the class means of memory e, float64[2, width]."""
+        if self.form == "diagonal":
+            return self.classes(e)[1]
+        H, own = self.memory(e), self.own(e)[: int(self.F[auc_wide.WIDTH])]
+        factors = H[auc_wide.SCALE : auc_wide.SCALE + 2] / np.maximum(H[auc_wide.WEIGHT : auc_wide.WEIGHT + 2], TINIEST)
+        centres: FloatArray = factors[:, None] * own[:, auc_means.SUM : auc_means.SUM + 2].T
+        return centres
+
+
+def with_zeros(weight: FloatArray, total: float, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, ...]:
+    """Return mean and variance over all events, where the rest of the weight were zeros."""
+    share = weight / total if total > 0.0 else np.zeros(len(weight))
+    share = np.where(share > 1.0 - auc_wide.NO_ZEROS, 1.0, share)
+    return share * mean, share * variance + share * (1.0 - share) * np.square(mean)
 
 
 def _swap(array: FloatArray, first: int, second: int) -> None:

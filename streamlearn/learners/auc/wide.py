@@ -81,6 +81,23 @@ def made(covariance: Covariance, n_memories: int, sketch_size: int) -> Engine | 
     return Sketches(sketch_size, n_memories) if covariance == "sketch" else None
 
 
+def takes_steps(engine: Any) -> bool:
+    """Tell whether this learns by steps against class means, whose ridge is that of steps."""
+    return isinstance(engine, Records) and engine.form == "means"
+
+
+def saved_on_diagonal(engine: Any, arrays: dict[str, NDArray[Any]]) -> Records | None:
+    """Return room for records of variances where saved arrays hold these, and `engine` takes steps; else None.
+
+    States of ``covariance="auto"`` were such beyond `FULL_UP_TO` features; they are read, and stay what they are.
+    """
+    if not takes_steps(engine) or "records" not in arrays:
+        return None
+    made = Records("diagonal", engine.n_memories)
+    made.widen(len(engine.R))
+    return made if arrays["records"].shape == made.R.shape else None
+
+
 def write_parameters(engine: Engine, *, clip: float | None, scaling: float, raw: bool) -> None:
     """Write parameters to the common header."""
     F = engine.header()
