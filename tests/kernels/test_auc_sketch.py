@@ -24,7 +24,7 @@ def kernel_sketch(A: np.ndarray, k: int) -> np.ndarray:
         B[filled] = row
         filled += 1
         if filled == n:
-            sketch.shrink(B, np.zeros_like(B), np.zeros((n, n)), np.zeros((n, n)), k)
+            sketch.shrink(B, np.zeros((n, n)), np.zeros((n, n)), k)
             filled = k - 1
     return B
 
@@ -63,7 +63,7 @@ def test_of_fewer_directions_than_it_keeps_a_sketch_loses_nothing():
 
 def test_a_buffer_that_was_shrunk_has_less_rows_than_directions_and_the_others_are_zero():
     B = rows(2, 8, 10, rank=6)
-    sketch.shrink(B, np.zeros_like(B), np.zeros((8, 8)), np.zeros((8, 8)), 4)
+    sketch.shrink(B, np.zeros((8, 8)), np.zeros((8, 8)), 4)
     assert (B[3:] == 0).all()
     assert (B[:3] != 0).any(axis=1).all()
     cross = B[:3] @ B[:3].T
@@ -73,7 +73,7 @@ def test_a_buffer_that_was_shrunk_has_less_rows_than_directions_and_the_others_a
 def test_a_buffer_of_zeros_or_of_one_row_again_and_again_shrinks_without_harm():
     zeros, same = np.zeros((4, 3)), np.ones((4, 3))
     for B in (zeros, same):
-        sketch.shrink(B, np.zeros_like(B), np.zeros((4, 4)), np.zeros((4, 4)), 2)
+        sketch.shrink(B, np.zeros((4, 4)), np.zeros((4, 4)), 2)
     assert (zeros == 0).all()
     np.testing.assert_allclose(same.T @ same, np.full((3, 3), 4.0), rtol=1e-12)  # of rank one: nothing to lose
 
@@ -85,7 +85,7 @@ def test_rotations_diagonalise_any_symmetric_matrix(n):
     K, Q = A.copy(), np.empty((n, n))
     sketch.diagonalise(K, Q)
     np.testing.assert_allclose(np.sort(np.diag(K)), np.linalg.eigvalsh(A), atol=1e-12 * n)
-    np.testing.assert_allclose(Q.T @ Q, np.eye(n), atol=1e-12 * n)
+    np.testing.assert_allclose(Q @ Q.T, np.eye(n), atol=1e-12 * n)
 
 
 def test_features_that_are_off_get_no_weight_and_leave_the_others_alone():

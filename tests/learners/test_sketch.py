@@ -45,7 +45,7 @@ def test_rotations_find_the_eigenvalues():
     K, Q = B @ B.T, np.empty((12, 12))
     sketch.diagonalise(K, Q)
     np.testing.assert_allclose(np.sort(np.diag(K)), np.linalg.eigvalsh(B @ B.T), atol=1e-10)
-    np.testing.assert_allclose(Q @ np.diag(np.diag(K)) @ Q.T, B @ B.T, atol=1e-10)
+    np.testing.assert_allclose(Q.T @ np.diag(np.diag(K)) @ Q, B @ B.T, atol=1e-10)
 
 
 @pytest.mark.parametrize("half_life", [None, 3.0])

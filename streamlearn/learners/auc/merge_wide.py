@@ -228,7 +228,7 @@ def _fill_steps(records: Records, part: WideMoments) -> None:
 def solve_wide(records: Records) -> None:
     """Set the weights by the statistics, and what turns scores into chances by the scores made before."""
     if isinstance(records, Sketches):
-        sketch.sweep(records.F, records.R, records.S, records._T, records._K, records._v)
+        records.sweep()
     else:
         auc_wide.sweep(records.F, records.R)
     if records.memory(0)[auc_wide.JUDGED : auc_wide.JUDGED + 2].all():
@@ -295,13 +295,13 @@ def _shrunk(stacks: Sequence[FloatArray], variance: FloatArray, size: int) -> Fl
         return np.zeros((0, len(variance)))
     spread = np.sqrt(variance)
     unit = np.divide(1.0, spread, where=spread > auc_sketch.SMALLEST, out=np.zeros(len(variance)))
-    buffer, scratch = np.zeros((size, len(variance))), np.zeros((size, len(variance)))
+    buffer = np.zeros((size, len(variance)))
     K, Q, filled = np.zeros((size, size)), np.zeros((size, size)), 0
     for row in np.concatenate(stacks) * unit:
         buffer[filled] = row
         filled += 1
         if filled == size:
-            sketch.shrink(buffer, scratch, K, Q, size // 2)
+            sketch.shrink(buffer, K, Q, size // 2)
             filled = size // 2 - 1
     return buffer[:filled] * spread
 

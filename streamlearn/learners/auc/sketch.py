@@ -37,8 +37,10 @@ class Sketches(Records):
     def _make_scratch(self) -> None:
         n_rows = self.S.shape[2]
         self._T = np.zeros((2 * n_rows + 1, len(self.R)))
-        self._K = np.zeros((2 * n_rows + 1, 2 * n_rows + 1))
-        self._v = np.zeros((4, max(len(self.R), 2 * n_rows + 1)))
+        self._K = np.zeros((2 * n_rows + 1) ** 2)
+        self._Q = np.zeros((2, n_rows, n_rows))
+        self._v = np.zeros((3, len(self.R)))
+        self._y = np.zeros(2 * n_rows + 1)
 
     def write_sizes(self) -> None:
         """Write what kernels rely on to the header."""
@@ -96,6 +98,10 @@ class Sketches(Records):
                 self._tend()
         return -1
 
+    def sweep(self) -> None:
+        """Set the weights by what the statistics are now."""
+        sketch.sweep(self.F, self.R, self.S, self._T, self._K, self._v, self._y)
+
     def _tend(self) -> None:
         """Shrink the buffers that are full, and set the weights where they are due."""
         n = self.S.shape[2]
@@ -103,7 +109,7 @@ class Sketches(Records):
             H = self.memory(e)
             for k in range(2):
                 if H[auc_sketch.FILLED + k] == n:
-                    sketch.shrink(self.S[e, k], self._T[:n], self._K[:n, :n], self._K[n : 2 * n, :n], n // 2)
+                    sketch.shrink(self.S[e, k], self._Q[0], self._Q[1], n // 2)
                     H[auc_sketch.FILLED + k] = n // 2 - 1
         if auc_sketch.is_due(self.F, n):
-            sketch.sweep(self.F, self.R, self.S, self._T, self._K, self._v)
+            self.sweep()
