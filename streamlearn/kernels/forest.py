@@ -1,7 +1,9 @@
 """Flattened trees and linear members: their votes on rows, without the library that fitted them.
 
-Eight rows go down a tree together, always as far as its deepest leaf is: leaves lead to themselves, so nothing is asked
-on the way and no branch is guessed wrong. A single row goes down eight trees together likewise.
+Rows lie in tiles of 128, feature by feature. The first three levels of a tree are compared for a whole tile at once, a
+vector of rows at a time; below, eight rows go down together, always as far as the deepest leaf is: leaves lead to
+themselves, so nothing is asked on the way and no branch is guessed wrong. A single row goes down sixteen trees together
+likewise.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from streamlearn.contracts import FloatArray, IntArray
 from streamlearn.kernels.jit import kernel
 
 Keys = NDArray[np.int32]
+Words = NDArray[np.uint32] | NDArray[np.uint64]
+Tiles = NDArray[np.uint32]
 
 MEAN, LOGIT, SUM, CLIPPED_MEAN = 0, 1, 2, 3
 """Links from the leaf values of a group of trees to its vote."""
@@ -25,11 +29,12 @@ CENTRE, SPREAD, MEAN_OF, SD_OF = 0, 1, 2, 3
 """Rows of `affine`: keys are those of (x - centre) / spread; linear members see ((x - c) / s - mean) / sd."""
 
 _LARGEST = 3e38  # below the greatest float32, so that a clipped value is finite there
-LANES = 8
-"""Rows that go down a tree together."""
-_BLOCKS = 16  # of eight rows: their keys and one tree fit into the nearest cache
-N_SCRATCH = _BLOCKS * LANES
-"""Leaves of one tree written at a time."""
+TILE = 128
+"""Rows of a tile: their keys and one tree fit into the nearest cache."""
+_LANES = 8
+_ROW_LANES = 16  # of one row in many trees, whose nodes do not stay in the nearest cache
+_TOP_LEVELS, _TOP_NODES = 3, 7
+_SIGN = np.uint32(0x80000000)
 LINEAR_CLIP = 8.0
 """Standardised values of linear members end here: one gross value cannot outvote all others."""
 
@@ -66,98 +71,128 @@ def order_keys(bits: Keys) -> None:
 
 
 @kernel
-def lay_out(keys: Keys, lanes: Keys) -> None:
-    """Write the keys of rows in lanes of eight, feature by feature.
+def lay_out(keys: Keys, tiles: Tiles) -> None:
+    """Write the keys of rows in tiles, feature by feature, as unsigned numbers of the same order.
 
     Parameters
     ----------
     keys : int32[n_rows, n_features]
-    lanes : int32[n_blocks, 8 n_features]
-        The key of row 8 b + l and feature j goes to [b, 8 j + l]; written where there are rows.
+    tiles : uint32[n_tiles, 128 n_features]
+        The key of row 128 t + r and feature j goes to [t, 128 j + r]; written where there are rows.
     """
     for i in range(keys.shape[0]):
-        block, lane = i // LANES, i % LANES
         for j in range(keys.shape[1]):
-            lanes[block, LANES * j + lane] = keys[i, j]
+            tiles[i // TILE, TILE * j + i % TILE] = np.uint32(keys[i, j]) ^ _SIGN
 
 
 @kernel
-def _step(steps: Keys, at: np.uint64, x: Keys, lane: int) -> np.uint64:
-    # Unsigned: a signed index costs a test for negative ones at every load.
-    right = x[np.uint64(steps[at]) + np.uint64(lane)] > steps[at + np.uint64(1)]
-    return np.uint64(steps[at + np.uint64(2)]) + (np.uint64(4) if right else np.uint64(0))
+def _step(steps: Words, at: np.uint64, x: Tiles, lane: int) -> np.uint64:
+    """Return the child of a node that a row goes to; unsigned: a signed index costs a test at every load."""
+    word, half = np.uint64(steps[np.uint64(2) * at]), np.uint64(np.iinfo(steps.dtype).bits // 2)
+    feature = word & ((np.uint64(1) << half) - np.uint64(1))
+    right = np.uint64(x[feature + np.uint64(lane)]) > np.uint64(steps[np.uint64(2) * at + np.uint64(1)])
+    return at + (word >> half) + np.uint64(right)
 
 
 @kernel
-def _leaves_of_blocks(steps: Keys, starts: Keys, t: int, lanes: Keys, first: int, stop: int, leaves: IntArray) -> None:
-    """Write the leaves of the rows of some blocks in one tree; eight descents hide the latency of their loads."""
-    root, depth, k, at = _root(starts, t), starts[t, 1], np.uint64(3), np.uint64(0)
-    for block in range(first, stop):
-        x = lanes[block]
-        a = b = c = d = e = f = g = h = root
-        for _ in range(depth):
-            a, b, c, d = _step(steps, a, x, 0), _step(steps, b, x, 1), _step(steps, c, x, 2), _step(steps, d, x, 3)
-            e, f, g, h = _step(steps, e, x, 4), _step(steps, f, x, 5), _step(steps, g, x, 6), _step(steps, h, x, 7)
-        for place in (a, b, c, d, e, f, g, h):
-            leaves[at] = steps[place + k]
-            at += np.uint64(1)
+def _row_step(steps: Words, at: np.uint64, x: Tiles) -> np.uint64:
+    """Like `_step`, for one row whose keys lie side by side."""
+    word, half = np.uint64(steps[np.uint64(2) * at]), np.uint64(np.iinfo(steps.dtype).bits // 2)
+    feature = (word & ((np.uint64(1) << half) - np.uint64(1))) // np.uint64(TILE)
+    right = np.uint64(x[feature]) > np.uint64(steps[np.uint64(2) * at + np.uint64(1)])
+    return at + (word >> half) + np.uint64(right)
 
 
 @kernel
-def _root(starts: Keys, t: int) -> np.uint64:
-    return np.uint64(starts[t, 0])
+def _first_levels(top: Tiles, x: Tiles, n: int, octants: Tiles) -> None:
+    """Write which of the eight nodes of the fourth level each row of a tile comes to."""
+    xa, xb, xc, xd = x[top[0] :], x[top[1] :], x[top[2] :], x[top[3] :]
+    xe, xf, xg = x[top[4] :], x[top[5] :], x[top[6] :]
+    ka, kb, kc, kd, ke, kf, kg = top[7], top[8], top[9], top[10], top[11], top[12], top[13]
+    for r in range(n):
+        d, e, f, g = np.uint32(xd[r] > kd), np.uint32(xe[r] > ke), np.uint32(xf[r] > kf), np.uint32(xg[r] > kg)
+        left = e + np.uint32(2) if xb[r] > kb else d
+        right = g + np.uint32(6) if xc[r] > kc else f + np.uint32(4)
+        octants[r] = right if xa[r] > ka else left
 
 
 @kernel
-def _leaves_of_row(steps: Keys, starts: Keys, first: int, stop: int, x: Keys, leaves: IntArray) -> None:
-    """Write the leaves of the row in lane 0, in each of the trees.
+def _enter(below: Tiles, octants: Tiles, lane: int) -> np.uint64:
+    return np.uint64(below[np.uint64(octants[lane])])
 
-    Sixteen at a time: unlike those of a block of rows, the nodes of all trees do not stay in the nearest cache.
+
+@kernel
+def _leaves_of_tile(steps: Words, start: Keys, top: Tiles, x: Tiles, n: int, octants: Tiles, leaves: IntArray) -> None:
+    """Write the leaves of the first rows of a tile in one tree, counted from its root.
+
+    Eight descents hide the latency of their loads.
     """
-    t, i, z = first, 0, np.uint64(3)
-    while t + 16 <= stop:
-        a, b, c, d = _root(starts, t), _root(starts, t + 1), _root(starts, t + 2), _root(starts, t + 3)
-        e, f, g, h = _root(starts, t + 4), _root(starts, t + 5), _root(starts, t + 6), _root(starts, t + 7)
-        k, m, n, p = _root(starts, t + 8), _root(starts, t + 9), _root(starts, t + 10), _root(starts, t + 11)
-        q, r, s, v = _root(starts, t + 12), _root(starts, t + 13), _root(starts, t + 14), _root(starts, t + 15)
-        for _ in range(starts[t : t + 16, 1].max()):
-            a, b, c, d = _step(steps, a, x, 0), _step(steps, b, x, 0), _step(steps, c, x, 0), _step(steps, d, x, 0)
-            e, f, g, h = _step(steps, e, x, 0), _step(steps, f, x, 0), _step(steps, g, x, 0), _step(steps, h, x, 0)
-            k, m, n, p = _step(steps, k, x, 0), _step(steps, m, x, 0), _step(steps, n, x, 0), _step(steps, p, x, 0)
-            q, r, s, v = _step(steps, q, x, 0), _step(steps, r, x, 0), _step(steps, s, x, 0), _step(steps, v, x, 0)
-        for at in (a, b, c, d, e, f, g, h, k, m, n, p, q, r, s, v):
-            leaves[i] = steps[at + z]
-            i += 1
-        t += 16
-    while t < stop:
-        a = _root(starts, t)
-        for _ in range(starts[t, 1]):
-            a = _step(steps, a, x, 0)
-        leaves[i] = steps[a + z]
-        i += 1
-        t += 1
+    _first_levels(top, x, n, octants)
+    own, low = steps[2 * start[0] :], top[2 * _TOP_NODES :]
+    for first in range(0, n, _LANES):
+        y, o, out = x[first:], octants[first:], leaves[first:]
+        a, b, c, d = _enter(low, o, 0), _enter(low, o, 1), _enter(low, o, 2), _enter(low, o, 3)
+        e, f, g, h = _enter(low, o, 4), _enter(low, o, 5), _enter(low, o, 6), _enter(low, o, 7)
+        for _ in range(start[1] - _TOP_LEVELS):
+            a, b, c, d = _step(own, a, y, 0), _step(own, b, y, 1), _step(own, c, y, 2), _step(own, d, y, 3)
+            e, f, g, h = _step(own, e, y, 4), _step(own, f, y, 5), _step(own, g, y, 6), _step(own, h, y, 7)
+        out[0], out[1], out[2], out[3], out[4], out[5], out[6], out[7] = a, b, c, d, e, f, g, h
 
 
 @kernel
-def forest_leaves(steps: Keys, starts: Keys, lanes: Keys, scratch: IntArray, leaves: IntArray) -> None:
+def _root(starts: Keys, t: int, stop: int) -> np.uint64:
+    return np.uint64(starts[min(t, stop - 1), 0])
+
+
+@kernel
+def _leaves_of_row(steps: Words, starts: Keys, first: int, stop: int, x: Tiles, leaves: IntArray) -> None:
+    """Write the leaf of a row in each of the trees, counted from the first of all nodes; the last tree fills up."""
+    for t in range(first, stop, _ROW_LANES):
+        a, b, c = _root(starts, t, stop), _root(starts, t + 1, stop), _root(starts, t + 2, stop)
+        d, e, f = _root(starts, t + 3, stop), _root(starts, t + 4, stop), _root(starts, t + 5, stop)
+        g, h, k = _root(starts, t + 6, stop), _root(starts, t + 7, stop), _root(starts, t + 8, stop)
+        m, n, p = _root(starts, t + 9, stop), _root(starts, t + 10, stop), _root(starts, t + 11, stop)
+        q, r, s = _root(starts, t + 12, stop), _root(starts, t + 13, stop), _root(starts, t + 14, stop)
+        v = _root(starts, t + 15, stop)
+        for _ in range(starts[t : min(t + _ROW_LANES, stop), 1].max()):
+            a, b, c, d = _row_step(steps, a, x), _row_step(steps, b, x), _row_step(steps, c, x), _row_step(steps, d, x)
+            e, f, g, h = _row_step(steps, e, x), _row_step(steps, f, x), _row_step(steps, g, x), _row_step(steps, h, x)
+            k, m, n, p = _row_step(steps, k, x), _row_step(steps, m, x), _row_step(steps, n, x), _row_step(steps, p, x)
+            q, r, s, v = _row_step(steps, q, x), _row_step(steps, r, x), _row_step(steps, s, x), _row_step(steps, v, x)
+        i = t - first
+        for at in (a, b, c, d, e, f, g, h, k, m, n, p, q, r, s, v):
+            if i < stop - first:
+                leaves[i] = at
+            i += 1
+
+
+@kernel
+def forest_leaves(
+    steps: Words, starts: Keys, tops: Tiles, tiles: Tiles, octants: Tiles, scratch: IntArray, leaves: IntArray
+) -> None:
     """Write the leaf of every row in every tree.
 
     Parameters
     ----------
-    steps, starts : int32[4 n_nodes], int32[n_trees, 2]
+    steps, starts, tops
         As `streamlearn.kernels.nodes.descents` writes them.
-    lanes : int32[n_blocks, 8 n_features]
-    scratch : int64[128]
+    tiles : uint32[n_tiles, 128 n_features]
+    octants, scratch : uint32[128], int64[128]
     leaves : int64[n_rows, n_trees]
-        Index among the member's leaves; written.
+        Index among all nodes; written.
     """
-    for first in range(0, lanes.shape[0], _BLOCKS):
-        stop = min(first + _BLOCKS, lanes.shape[0])
-        rows = leaves[LANES * first : LANES * stop]
+    for first in range(0, leaves.shape[0], TILE):
+        rows = leaves[first : first + TILE]
+        n = _in_lanes(rows.shape[0])
         for t in range(starts.shape[0]):
-            _leaves_of_blocks(steps, starts, t, lanes, first, stop, scratch)
+            _leaves_of_tile(steps, starts[t], tops[t], tiles[first // TILE], n, octants, scratch)
             for i in range(rows.shape[0]):
-                rows[i, t] = scratch[i]
+                rows[i, t] = starts[t, 0] + scratch[i]
+
+
+@kernel
+def _in_lanes(n: int) -> int:
+    return (n + _LANES - 1) // _LANES * _LANES
 
 
 @kernel
@@ -183,12 +218,14 @@ def _linked(total: float, n_trees: int, link: int) -> float:
 
 @kernel
 def tree_votes(
-    steps: Keys,
+    steps: Words,
     starts: Keys,
+    tops: Tiles,
     values: FloatArray,
     groups: IntArray,
     offsets: FloatArray,
-    lanes: Keys,
+    tiles: Tiles,
+    octants: Tiles,
     leaves: IntArray,
     out: FloatArray,
 ) -> None:
@@ -196,35 +233,30 @@ def tree_votes(
 
     Parameters
     ----------
-    steps, starts : int32[4 n_nodes], int32[n_trees, 2]
+    steps, starts, tops
         As `streamlearn.kernels.nodes.descents` writes them.
     values : float64[n_values]
+        Of all nodes, inner ones included: as many a node as `groups` says.
     groups : int64[n_groups, 6]
     offsets : float64[n_groups]
         Where the sums over the trees start: so they round as those of scikit-learn's boosting do.
-    lanes : int32[n_blocks, 8 n_features]
+    tiles : uint32[n_tiles, 128 n_features]
         Keys of the rows, as `lay_out` writes them.
-    leaves : int64[max(128, n_trees)]
+    octants, leaves : uint32[128], int64[128]
         Scratch.
     out : float64[n_rows, n_columns]
         The groups' columns are written.
     """
-    for block in range(0, lanes.shape[0], _BLOCKS):
-        end = min(block + _BLOCKS, lanes.shape[0])
-        rows = out[LANES * block : LANES * end]
+    for row in range(0, out.shape[0], TILE):
+        rows, tile = out[row : row + TILE], tiles[row // TILE]
+        n = _in_lanes(rows.shape[0])
         for g in range(groups.shape[0]):
             first, stop, k, column = groups[g, FIRST_TREE], groups[g, STOP_TREE], groups[g, N_VALUES], groups[g, COLUMN]
-            part, own = rows[:, column : column + k], values[groups[g, BASE] :]
+            part = rows[:, column : column + k]
             part[:] = offsets[g]
-            if out.shape[0] == 1:
-                _leaves_of_row(steps, starts, first, stop, lanes[0], leaves)
-                for t in range(stop - first):
-                    for c in range(k):
-                        part[0, c] += own[np.uint64(leaves[t] * k + c)]
-            else:
-                for t in range(first, stop):
-                    _leaves_of_blocks(steps, starts, t, lanes, block, end, leaves)
-                    _add_values(own, leaves, part)
+            for t in range(first, stop):
+                _leaves_of_tile(steps, starts[t], tops[t], tile, n, octants, leaves)
+                _add_values(values[groups[g, BASE] + k * (starts[t, 0] - starts[first, 0]) :], leaves, part)
             for i in range(part.shape[0]):
                 for c in range(k):
                     part[i, c] = _linked(part[i, c], stop - first, groups[g, LINK])
@@ -266,15 +298,17 @@ def linear_votes(
 def scores(
     X: FloatArray,
     affine: FloatArray,
-    steps: Keys,
+    steps: Words,
     starts: Keys,
+    tops: Tiles,
     values: FloatArray,
     groups: IntArray,
     offsets: FloatArray,
     linear: FloatArray,
     weights: FloatArray,
     numbers: NDArray[np.float32],
-    lanes: Keys,
+    tiles: Tiles,
+    octants: Tiles,
     leaves: IntArray,
     z: FloatArray,
     votes: FloatArray,
@@ -285,29 +319,82 @@ def scores(
     Parameters
     ----------
     X : float64[n_rows, n_features]
-    affine, steps, starts, values, groups, offsets, linear
+    affine, steps, starts, tops, values, groups, offsets, linear
         As in `tree_votes` and `linear_votes`.
     weights : float64[n_columns]
         Columns of the trees first, then those of the linear members.
-    numbers : float32[n_rows, n_features]
+    numbers, tiles : float32[n_rows, n_features], uint32[n_tiles, 128 n_features]
+        Scratch; tiles for all rows.
+    octants, leaves, z : uint32[128], int64[128], float64[n_features]
         Scratch.
-    lanes : int32[n_blocks, 8 n_features]
-        Scratch; blocks for all rows.
-    leaves, z : int64[max(128, n_trees)], float64[n_features]
-        Scratch.
-    votes : float64[n_rows, n_columns]
-        Written.
-    out : float64[n_rows]
+    votes, out : float64[n_rows, n_columns], float64[n_rows]
         Written.
     """
     row_keys(X, affine, numbers)
     keys = numbers.view(np.int32)
     order_keys(keys)
-    lay_out(keys, lanes)
-    tree_votes(steps, starts, values, groups, offsets, lanes, leaves, votes)
+    lay_out(keys, tiles)
+    tree_votes(steps, starts, tops, values, groups, offsets, tiles, octants, leaves, votes)
     linear_votes(X, affine, linear, z, len(weights) - linear.shape[0], votes)
     for i in range(X.shape[0]):
-        total = 0.0
-        for c in range(len(weights)):
-            total += weights[c] * votes[i, c]
-        out[i] = total
+        out[i] = _weighted(weights, votes[i])
+
+
+@kernel
+def _weighted(weights: FloatArray, votes: FloatArray) -> float:
+    total = 0.0
+    for c in range(len(weights)):
+        total += weights[c] * votes[c]
+    return total
+
+
+@kernel
+def score_row(
+    X: FloatArray,
+    floats: FloatArray,
+    groups: IntArray,
+    steps: Words,
+    starts: Keys,
+    leaves: IntArray,
+    numbers: NDArray[np.float32],
+    votes: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Write the score of one row, the same bits as among many; few arrays, since each one handed over takes its time.
+
+    Parameters
+    ----------
+    X : float64[1, n_features]
+    floats : float64[n]
+        affine, z (scratch), linear, weights, offsets and values of `scores`, one after the other.
+    groups : int64[n_groups, 6]
+    steps, starts
+        As in `scores`.
+    leaves, numbers : int64[n_trees], float32[1, n_features]
+        Scratch.
+    votes, out : float64[1, n_columns], float64[1]
+        Written.
+    """
+    m, n_groups = X.shape[1], groups.shape[0]
+    n_linear = votes.shape[1] - groups[:, N_VALUES].sum()
+    affine, z = floats[: 4 * m].reshape((4, m)), floats[4 * m : 5 * m]
+    at = 5 * m + n_linear * (1 + 2 * m)
+    linear, weights = floats[5 * m : at].reshape((n_linear, 1 + 2 * m)), floats[at : at + votes.shape[1]]
+    at += votes.shape[1]
+    offsets, values = floats[at : at + n_groups], floats[at + n_groups :]
+    row_keys(X, affine, numbers)
+    order_keys(numbers.view(np.int32))
+    x = numbers.view(np.uint32)[0]
+    for j in range(m):
+        x[j] ^= _SIGN
+    for g in range(n_groups):
+        first, stop, k = groups[g, FIRST_TREE], groups[g, STOP_TREE], groups[g, N_VALUES]
+        own, root = values[groups[g, BASE] :], starts[first, 0]
+        _leaves_of_row(steps, starts, first, stop, x, leaves)
+        for c in range(k):
+            total = offsets[g]
+            for t in range(stop - first):
+                total += own[np.uint64((leaves[t] - root) * k + c)]
+            votes[0, groups[g, COLUMN] + c] = _linked(total, stop - first, groups[g, LINK])
+    linear_votes(X, affine, linear, z, votes.shape[1] - n_linear, votes)
+    out[0] = _weighted(weights, votes[0])

@@ -8,6 +8,8 @@ thresholds, and ``x <= threshold`` holds exactly where it holds for the greatest
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,10 +20,12 @@ Keys = NDArray[np.int32]
 
 NO_KEY = 2147483647
 """No key of a row is greater."""
-LANES = 8
-"""Descents at a time: so many hide the latency of their loads."""
-WIDTH = 4
-"""Numbers of a node."""
+LEAST_KEY = -2147483648
+TILE = 128
+"""Rows of a tile of `streamlearn.kernels.forest`."""
+TOP_NODES = 7
+N_TOP = 3 * TOP_NODES + 1
+"""Numbers of the first levels of a tree."""
 
 
 @kernel
@@ -89,8 +93,10 @@ def threshold_keys(thresholds: FloatArray, rounded: NDArray[np.float32], keys: K
 
 
 @kernel
-def descents(nodes: Keys, roots: Keys, depths: Keys, steps: Keys, starts: Keys) -> None:
-    """Write what a descent of eight rows at a time reads: places in numbers instead of nodes and rows.
+def descents(
+    nodes: Keys, roots: Keys, depths: Keys, steps: NDArray[Any], starts: Keys, tops: NDArray[np.uint32]
+) -> None:
+    """Write what descents read: steps from node to child in place of indices, so that a node takes two words.
 
     Parameters
     ----------
@@ -99,27 +105,48 @@ def descents(nodes: Keys, roots: Keys, depths: Keys, steps: Keys, starts: Keys) 
     roots : int32[n_trees]
     depths : int32[n_nodes]
         Scratch.
-    steps : int32[4 n_nodes]
-        Each node's (8 feature, key, 4 left, leaf), one after the other: no index is multiplied on the way. Written.
+    steps : uint32[2 n_nodes] or uint64[2 n_nodes]
+        Of each node first 128 times its feature and, in the upper half of the word, how far behind it its left child
+        stands; then its key, unsigned. Written.
     starts : int32[n_trees, 2]
-        Place of each root in `steps`, and the steps to the deepest leaf. Written.
+        Root, and steps to the deepest leaf. Written.
+    tops : uint32[n_trees, 22]
+        Of the first seven nodes of a tree, level by level, 128 times the feature, then the keys; then the eight nodes
+        of the fourth level, counted from the root. A leaf stands for its own children. Written.
     """
+    half = np.uint64(4 * steps.itemsize)
     for t in range(len(roots)):
         first = roots[t]
         stop = roots[t + 1] if t + 1 < len(roots) else nodes.shape[0]
         depths[first] = 0
         deepest = 0
         for i in range(first, stop):
-            steps[WIDTH * i] = LANES * nodes[i, 0]
-            steps[WIDTH * i + 1] = nodes[i, 1]
-            steps[WIDTH * i + 2] = WIDTH * nodes[i, 2]
-            steps[WIDTH * i + 3] = nodes[i, 3]
+            left = np.uint64(nodes[i, 2] - i) << half
+            steps[2 * i] = left | np.uint64(TILE * nodes[i, 0])
+            steps[2 * i + 1] = np.uint64(np.int64(nodes[i, 1]) - LEAST_KEY)
             deepest = max(deepest, depths[i])
             if nodes[i, 3] < 0:
                 depths[nodes[i, 2]] = depths[i] + 1
                 depths[nodes[i, 2] + 1] = depths[i] + 1
-        starts[t, 0] = WIDTH * first
+        starts[t, 0] = first
         starts[t, 1] = deepest
+        _write_top(nodes, first, tops[t])
+
+
+@kernel
+def _write_top(nodes: Keys, root: int, top: NDArray[np.uint32]) -> None:
+    """Write the first seven nodes of a tree and the eight below them."""
+    place = np.zeros(2 * TOP_NODES + 1, dtype=np.int64)
+    place[0] = root
+    for k in range(TOP_NODES):
+        i = place[k]
+        inner = nodes[i, 3] < 0
+        top[k] = np.uint32(TILE * nodes[i, 0])
+        top[TOP_NODES + k] = np.uint32(np.int64(nodes[i, 1]) - LEAST_KEY)
+        place[2 * k + 1] = nodes[i, 2]
+        place[2 * k + 2] = nodes[i, 2] + 1 if inner else nodes[i, 2]
+    for k in range(TOP_NODES + 1):
+        top[2 * TOP_NODES + k] = np.uint32(place[TOP_NODES + k] - root)
 
 
 @kernel

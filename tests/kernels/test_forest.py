@@ -13,16 +13,19 @@ from sklearn.tree import DecisionTreeRegressor
 from streamlearn.kernels import forest as kernels
 from streamlearn.kernels import nodes as walks
 from streamlearn.kernels.grow import mixed, rank_values
+from streamlearn.learners.muffled.model import Model
 from streamlearn.learners.muffled.sample import ordered
 from streamlearn.learners.muffled.trees import (
     Ranked,
     Trees,
+    at_nodes,
     descents,
-    empty_lanes,
+    empty_tiles,
     flatten,
     grow_boosted,
     keys_of,
     merged,
+    scratch,
 )
 from tests.naive import muffled as naive
 
@@ -95,10 +98,39 @@ def test_one_row_gets_what_it_gets_among_many(n_trees):
     X, y = data(1)
     grown, _ = Ranked.of(X).grow(2.0 * y - 1, 5, n_trees=n_trees, share=0.0)
     found = grown.trees(np.column_stack([grown.means, grown.weights]))
+    affine = np.ones((4, X.shape[1]))
+    affine[[0, 2]] = 0.0
+    line = np.arange(13.0) / 13.0
+    model = Model.of(affine, [(("means", "weights"), found, np.array([1.0, 0.1]))], [("line", line, 0.5)])
+    rows, out, one = X.astype(float), np.empty(len(X)), np.empty(1)
+    many = model.score(rows, out)
+    assert many[:, :2].tolist() == found.votes(keys_of_rows(X)).tolist()
+    assert all(
+        model.score(rows[i : i + 1], one).tolist() == [many[i].tolist()] and one == out[i] for i in range(N_ROWS)
+    )
+    for n in (2, 7, 8, 9, 33):
+        assert model.score(rows[:n], np.empty(n)).tolist() == many[:n].tolist()
+
+
+def test_trees_of_many_features_vote_in_wider_words_like_those_of_few():
+    X, y = data(1)
+    grown, _ = Ranked.of(X).grow(2.0 * y - 1, 5, n_trees=18, share=0.0)
+    found = grown.trees(grown.means[:, None])
+    nodes = found.nodes.copy()
+    nodes[nodes[:, 3] < 0, 0] += 600
+    wide = Trees(nodes, found.roots, found.values)
+    assert [part.descents[0].dtype for part in (found, wide)] == [np.uint32, np.uint64]
     keys = keys_of_rows(X)
-    many = found.votes(keys)
-    assert many.tolist() == [found.votes(keys[i : i + 1])[0].tolist() for i in range(len(X))]
-    assert all(found.votes(keys[:n]).tolist() == many[:n].tolist() for n in (2, 7, 8, 9, 33))
+    far = np.hstack([np.zeros((len(X), 600), dtype=np.int32), keys])
+    assert wide.votes(far).tolist() == found.votes(keys).tolist()
+    affine = np.ones((4, 606))
+    affine[[0, 2]] = 0.0
+    model = Model.of(affine, [(("one",), wide, np.ones(1))])
+    rows = np.hstack([np.zeros((len(X), 600)), X.astype(float)])
+    out, one = np.empty(len(X)), np.empty(1)
+    model.score(rows, out)
+    assert out.tolist() == found.votes(keys)[:, 0].tolist()
+    assert all(model.score(rows[i : i + 1], one)[0, 0] == out[i] == one[0] for i in range(9))
 
 
 def test_descents_end_at_the_leaves_that_the_nodes_lead_to():
@@ -121,20 +153,20 @@ def test_descents_end_at_the_leaves_that_the_nodes_lead_to():
 def scores_of(X, affine, part, linear, weights):
     groups = np.array([[0, len(part.roots), part.n_columns, 0, part.link, 0]])
     out, votes = np.empty(len(X)), np.empty((len(X), len(weights)))
-    scratch = np.empty(max(kernels.N_SCRATCH, len(part.roots)), dtype=np.int64), np.empty(X.shape[1])
     numbers = np.empty(X.shape, dtype=np.float32)
     kernels.scores(
         X,
         affine,
         *descents(part.nodes, part.roots),
-        part.values.ravel(),
+        at_nodes(part.nodes[:, 3], part.values),
         groups,
         np.array([part.offset]),
         linear,
         weights,
         numbers,
-        empty_lanes(*X.shape),
-        *scratch,
+        empty_tiles(*X.shape),
+        *scratch(),
+        np.empty(X.shape[1]),
         votes,
         out,
     )

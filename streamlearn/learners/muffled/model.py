@@ -13,9 +13,9 @@ from streamlearn.contracts import Document, FloatArray, IntArray
 from streamlearn.errors import BadSnapshot
 from streamlearn.kernels import forest as kernels
 from streamlearn.kernels.nodes import NO_KEY
-from streamlearn.learners.muffled.trees import Trees, descents, empty_lanes
+from streamlearn.learners.muffled.trees import Trees, at_nodes, descents, empty_tiles, scratch
 
-_ROWS_AT_ONCE = 1024  # a multiple of the lanes
+_ROWS_AT_ONCE = 1024  # a multiple of the rows of a tile
 
 
 class Voting(Protocol):
@@ -94,11 +94,15 @@ class Model:
         self.names = tuple(names)
         self._parts = (nodes, roots, values, groups, offsets, linear, weights)
         # What descents read is made anew from the nodes, and no part of the state.
-        self._read = (*descents(nodes, roots), *self._parts[2:])
+        steps, starts, tops = descents(nodes, roots)
+        spread, at = _spread(nodes, roots, values, groups)
         m = affine.shape[1]
-        self._scratch = np.empty(max(kernels.N_SCRATCH, len(roots)), dtype=np.int64), np.empty(m)
-        self._one = np.empty((1, m), dtype=np.float32), empty_lanes(1, m)
+        self._read = steps, starts, tops, spread, at, offsets, linear, weights
+        self._scratch = *scratch(), np.empty(m)
         self._votes_of_one = np.empty((1, len(weights)))
+        floats = np.concatenate([affine.ravel(), np.empty(m), linear.ravel(), weights, offsets, spread])
+        leaves, numbers = np.empty(len(roots), dtype=np.int64), np.empty((1, m), dtype=np.float32)
+        self._one = floats, at, steps, starts, leaves, numbers, self._votes_of_one
 
     @classmethod
     def of(
@@ -150,16 +154,16 @@ class Model:
     def score(self, X: FloatArray, out: FloatArray) -> FloatArray:
         """Write the scores of rows into out[n_rows]; return the votes, float64[n_rows, n_votes], reused for one row."""
         if len(X) == 1:
-            kernels.scores(X, self.affine, *self._read, *self._one, *self._scratch, self._votes_of_one, out)
+            kernels.score_row(X, *self._one, out)
             return self._votes_of_one
         votes = np.empty((len(X), len(self.names)))
         most = min(len(X), _ROWS_AT_ONCE)
-        numbers, lanes = np.empty((most, X.shape[1]), dtype=np.float32), empty_lanes(most, X.shape[1])
+        numbers, tiles = np.empty((most, X.shape[1]), dtype=np.float32), empty_tiles(most, X.shape[1])
         for a in range(0, len(X), _ROWS_AT_ONCE):
             part = slice(a, a + _ROWS_AT_ONCE)
             rows = X[part]
-            scratch = numbers[: len(rows)], lanes[: -(-len(rows) // kernels.LANES)], *self._scratch
-            kernels.scores(rows, self.affine, *self._read, *scratch, votes[part], out[part])
+            room = numbers[: len(rows)], tiles[: -(-len(rows) // kernels.TILE)], *self._scratch
+            kernels.scores(rows, self.affine, *self._read, *room, votes[part], out[part])
         return votes
 
     def widened(self, n_features: int) -> Model:
@@ -240,6 +244,20 @@ class Model:
             if used.dtype != np.bool_ or used.ndim != 2 or used.shape[1] != n_trees:
                 raise BadSnapshot(f"{who}: the saved state does not fit the trees of {name!r}")
         return made
+
+
+def _spread(
+    nodes: kernels.Keys, roots: kernels.Keys, values: FloatArray, groups: IntArray
+) -> tuple[FloatArray, IntArray]:
+    """Return the groups' values node by node, and the groups with the places where theirs start."""
+    parts, at, n = [], groups.copy(), 0
+    for g, (first, stop, k, base, _, _) in enumerate(groups.tolist()):
+        leaf = nodes[roots[first] : (roots[stop] if stop < len(roots) else len(nodes)), 3]
+        of_leaves = values[base : base + k * (int(leaf.max()) + 1)].reshape(-1, k)
+        parts.append(at_nodes(leaf, of_leaves))
+        at[g, kernels.BASE] = n
+        n += len(parts[-1])
+    return np.concatenate(parts) if parts else np.empty(0), at
 
 
 ARRAYS = ("affine", "nodes", "roots", "values", "groups", "offsets", "linear", "weights", "evidence")

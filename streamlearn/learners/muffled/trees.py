@@ -19,6 +19,8 @@ from streamlearn.kernels.grow import grow_forest, rank_values
 Floats32 = NDArray[np.float32]
 BoolArray = NDArray[np.bool_]
 
+Descents = tuple[kernels.Words, kernels.Keys, kernels.Tiles]
+
 _ANY_DEPTH = 1_000_000
 
 
@@ -45,7 +47,7 @@ class Trees:
     offset: float = 0.0
 
     @cached_property
-    def descents(self) -> tuple[kernels.Keys, kernels.Keys]:
+    def descents(self) -> Descents:
         """The same trees as descents read them."""
         return descents(self.nodes, self.roots)
 
@@ -57,17 +59,16 @@ class Trees:
     def leaves(self, keys: kernels.Keys) -> IntArray:
         """Return the leaf of each row in each tree: int64[n_rows, n_trees]."""
         out = np.empty((len(keys), len(self.roots)), dtype=np.int64)
-        scratch = np.empty(kernels.N_SCRATCH, dtype=np.int64)
-        kernels.forest_leaves(*self.descents, laid_out(keys), scratch, out)
-        return out
+        kernels.forest_leaves(*self.descents, laid_out(keys), *scratch(), out)
+        found: IntArray = self.nodes[out, 3].astype(np.int64)
+        return found
 
     def votes(self, keys: kernels.Keys) -> FloatArray:
         """Return float64[n_rows, n_columns]."""
         out = np.empty((len(keys), self.n_columns))
         groups = np.array([[0, len(self.roots), self.n_columns, 0, self.link, 0]])
-        scratch = np.empty(max(kernels.N_SCRATCH, len(self.roots)), dtype=np.int64)
-        values, offsets, lanes = self.values.ravel(), np.array([self.offset]), laid_out(keys)
-        kernels.tree_votes(*self.descents, values, groups, offsets, lanes, scratch, out)
+        values, offsets = at_nodes(self.nodes[:, 3], self.values), np.array([self.offset])
+        kernels.tree_votes(*self.descents, values, groups, offsets, laid_out(keys), *scratch(), out)
         return out
 
     def votes_without(self, keys: kernels.Keys, used: BoolArray) -> FloatArray:
@@ -96,23 +97,46 @@ class Trees:
         return Trees(nodes, self.roots[n:] - np.int32(at), self.values[first:], self.link, self.offset)
 
 
-def descents(nodes: kernels.Keys, roots: kernels.Keys) -> tuple[kernels.Keys, kernels.Keys]:
-    """Return the same trees as descents read them: int32[4 n_nodes], int32[n_trees, 2]."""
-    steps, starts = np.empty(nodes.size, dtype=np.int32), np.empty((len(roots), 2), dtype=np.int32)
-    layout.descents(nodes, roots, np.empty(len(nodes), dtype=np.int32), steps, starts)
-    return steps, starts
+def descents(nodes: kernels.Keys, roots: kernels.Keys) -> Descents:
+    """Return the same trees as descents read them: steps, starts, tops; in halves of 16 bits where those are enough."""
+    largest = int((nodes[:, 2] - np.arange(len(nodes))).max(initial=0))
+    fits = max(largest, kernels.TILE * int(nodes[:, 0].max(initial=0))) < 1 << 16
+    n = 2 * len(nodes)
+    steps: kernels.Words = np.empty(n, dtype=np.uint32) if fits else np.empty(n, dtype=np.uint64)
+    starts, tops = np.empty((len(roots), 2), dtype=np.int32), np.empty((len(roots), layout.N_TOP), dtype=np.uint32)
+    layout.descents(nodes, roots, np.empty(len(nodes), dtype=np.int32), steps, starts, tops)
+    return steps, starts, tops
 
 
-def laid_out(keys: kernels.Keys) -> kernels.Keys:
-    """Return the keys of rows in lanes of eight: int32[n_blocks, 8 n_features]."""
-    lanes = empty_lanes(*keys.shape)
-    kernels.lay_out(keys, lanes)
-    return lanes
+def at_nodes(leaf: NDArray[np.int32], values: FloatArray) -> FloatArray:
+    """Return leaf values node by node, 0 at inner nodes: float64[n_nodes n_columns].
+
+    Parameters
+    ----------
+    leaf : int32[n_nodes]
+        Index of each leaf, negative at inner nodes.
+    values : float64[n_leaves, n_columns]
+    """
+    out = np.zeros((len(leaf), values.shape[1]))
+    out[leaf >= 0] = values[leaf[leaf >= 0]]
+    return out.ravel()
 
 
-def empty_lanes(n_rows: int, n_features: int) -> kernels.Keys:
-    """Return room for the keys of rows in lanes of eight."""
-    return np.zeros((-(-n_rows // kernels.LANES), kernels.LANES * n_features), dtype=np.int32)
+def scratch() -> tuple[NDArray[np.uint32], IntArray]:
+    """Return what descents of a tile write to on their way."""
+    return np.empty(kernels.TILE, dtype=np.uint32), np.empty(kernels.TILE, dtype=np.int64)
+
+
+def laid_out(keys: kernels.Keys) -> kernels.Tiles:
+    """Return the keys of rows in tiles: uint32[n_tiles, 128 n_features]."""
+    tiles = empty_tiles(*keys.shape)
+    kernels.lay_out(keys, tiles)
+    return tiles
+
+
+def empty_tiles(n_rows: int, n_features: int) -> kernels.Tiles:
+    """Return room for the keys of rows in tiles."""
+    return np.zeros((-(-n_rows // kernels.TILE), kernels.TILE * n_features), dtype=np.uint32)
 
 
 def merged(parts: Sequence[Trees]) -> Trees:
