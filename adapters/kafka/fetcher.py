@@ -44,6 +44,8 @@ class Shelf:
         self.partitions: dict[str, Partition] = {}
         self.moved: set[str] = set()
         """Partitions whose positions changed without an event."""
+        self.fresh: set[str] = set()
+        """Partitions that were added since the fetcher looked: the client remembers whether it had paused them."""
         self.error: BaseException | None = None
         self._most_bytes = most_bytes
         self._turn = 0
@@ -54,6 +56,7 @@ class Shelf:
         self.partitions[partition.name] = partition
         self._places[partition.topic, partition.number] = partition
         self.moved.add(partition.name)
+        self.fresh.add(partition.name)
 
     def drop(self, names: list[str]) -> None:
         """Forget partitions with all that waits."""
@@ -62,6 +65,7 @@ class Shelf:
             if partition is not None:
                 del self._places[partition.topic, partition.number]
             self.moved.discard(name)
+            self.fresh.discard(name)
 
     def find(self, message: Event) -> Partition | None:
         """Return the partition of a message, None where it was given up meanwhile."""
@@ -213,12 +217,14 @@ class Fetcher:
                 self._full = not shelf.changed.wait_for(lambda: self._stopping or shelf.load() <= ROOM, PATIENCE_S)
             hold = set(shelf.partitions) if self._full else set()
             hold -= {wanted.name} if wanted is not None else set()
-            self._paused &= set(shelf.partitions)
+            fresh, shelf.fresh = shelf.fresh, set()
+            self._paused = (self._paused & set(shelf.partitions)) - fresh
             places = {name: (part.topic, part.number) for name, part in shelf.partitions.items()}
-        self._switch(hold, places)
+        self._switch(hold, places, fresh)
 
-    def _switch(self, hold: set[str], places: dict[str, tuple[str, int]]) -> None:
-        pause, resume = hold - self._paused, self._paused - hold
+    def _switch(self, hold: set[str], places: dict[str, tuple[str, int]], fresh: set[str]) -> None:
+        # A partition that was paused, given up and taken over again is still paused for the client (2.16).
+        pause, resume = hold - self._paused, (self._paused | fresh) - hold
         if pause:
             self._consumer.pause([TopicPartition(*places[name]) for name in sorted(pause)])
             log.debug("paused %s", sorted(pause))

@@ -88,6 +88,9 @@ class Partition:
 
     def put(self, chunk: Chunk) -> None:
         """Take messages that came."""
+        if self.stop is not None and int(chunk.offsets[-1]) >= self.stop:
+            # It is still written to: whoever is quick enough behind the end must not be a part of the run.
+            chunk, self.done = chunk.split(chunk.before(self.stop))[0], True
         # A fetch that was under way when the position was changed may bring what was handed out before.
         known = chunk.before(self.fetched)
         if known == len(chunk):
@@ -127,6 +130,7 @@ class Partition:
 
     def reached_end(self, offset: int) -> bool:
         """Note that nothing is there before `offset`; return whether the position moved without an event."""
+        offset = offset if self.stop is None else min(offset, self.stop)
         self.fetched = max(self.fetched, offset)
         self.high = max(self.high, offset)
         self.done = self.stop is not None and self.fetched >= self.stop

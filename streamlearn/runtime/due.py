@@ -8,6 +8,7 @@ Within a partition the order is that of the input, also where a later record bea
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
@@ -47,6 +48,7 @@ class DueLabels:
         self._told: dict[str, Position] = {}
         self._ended = False
         self._recorded: deque[Run] = deque()
+        self._newest = -math.inf  # time of a label that this process has seen
 
     def replay(self, runs: Sequence[Run]) -> None:
         """Hand out these stretches first, in this order, whatever the time; called before `seek`.
@@ -193,7 +195,9 @@ class DueLabels:
     def _cut(self, held: deque[Batch], name: str, clock: float, most: int) -> Batch | None:
         """Take what is due off the first batch that is held; None, and the partition is passed, where nothing is."""
         batch = held[0]
-        later = np.flatnonzero(times_of(batch, self._time) > clock)
+        times = times_of(batch, self._time, self._newest)
+        self._newest = max(self._newest, float(times.max(initial=-math.inf)))
+        later = np.flatnonzero(times > clock)
         due = self._hand_out(held, int(batch.records[later[0]]) if len(later) else None, most)
         if due is None:
             self._passed.add(name)
@@ -227,13 +231,28 @@ def _numbers(batch: Batch) -> list[int]:
     return sorted([*batch.records.tolist(), *(event.record for event in batch.rejected)])
 
 
-def times_of(batch: Batch, name: str) -> Any:
-    """Return the times of a batch, float64[n_events]."""
-    if name not in batch.names:
-        if not len(batch):
-            return np.empty(0)
+def times_of(batch: Batch, name: str, known: float) -> Any:
+    """Return the times of a batch, float64[n_events].
+
+    Parameters
+    ----------
+    batch : Batch
+    name : str
+        Column with the time.
+    known : float
+        The largest time of this input so far, -inf while there is none: then the column must be there. Later a record
+        without it has the time 0, like any absent feature, whether others of its batch have one or not.
+
+    Raises
+    ------
+    SourceError
+        There never was such a column.
+    """
+    if name in batch.names:
+        return batch.values[:, batch.names.index(name)]
+    if len(batch) and known == -math.inf:
         raise SourceError(f"labels.time: {batch.partition} must have a numeric column {name!r}, got {batch.names!r}")
-    return batch.values[:, batch.names.index(name)]
+    return np.zeros(len(batch))
 
 
 def renamed(batch: Batch) -> Batch:

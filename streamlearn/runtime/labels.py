@@ -122,6 +122,7 @@ class LateLabels:
         list of Rejected
         """
         assert isinstance(batch, TurnBatch)  # noqa: S101  a job with late labels reads in turns
+        self.table.records += len(batch) + len(batch.rejected)
         if batch.are_labels:
             self.counts.records += len(batch) + len(batch.rejected)
             return None, self._take_labels(batch)
@@ -150,7 +151,8 @@ class LateLabels:
         if self.patience.time is None:
             clocks = np.arange(self._n_events, self._n_events + len(batch), dtype=np.float64)
         else:
-            clocks = np.maximum(np.maximum.accumulate(times_of(batch, self.patience.time)), self._clock)
+            times = times_of(batch, self.patience.time, self._clock)
+            clocks = np.maximum(np.maximum.accumulate(times), self._clock)
         self._n_events += len(batch)
         self._clock = float(clocks[-1])
         return clocks
@@ -354,11 +356,16 @@ def _keys(batch: Batch, rows: IntArray) -> list[str]:
 
 
 def _keyed(batch: Batch, screened: Screened) -> Screened:
-    """Refuse the records that have no key."""
+    """Refuse the records that have no key, or one that the table cannot look up."""
     assert batch.keys is not None  # noqa: S101  both inputs of late labels have a key column
-    absent = {row for row in screened.good.tolist() if batch.keys[row] is None or batch.keys[row] == ""}
-    if not absent:
+    refused = {row: ("key", reason) for row in screened.good.tolist() if (reason := _wrong(batch.keys[row]))}
+    if not refused:
         return screened
-    reasons = dict.fromkeys(sorted(absent), ("key", "must have a key, got none"))
-    good = np.array([row for row in screened.good.tolist() if row not in absent], np.int64)
-    return Screened(good, {**screened.refused, **reasons})
+    good = np.array([row for row in screened.good.tolist() if row not in refused], np.int64)
+    return Screened(good, {**screened.refused, **refused})
+
+
+def _wrong(key: Any) -> str:
+    if key is None or key == "":
+        return "must have a key, got none"
+    return "must have a key without NUL characters, got one with them" if type(key) is str and "\0" in key else ""

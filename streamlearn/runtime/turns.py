@@ -157,7 +157,8 @@ class Turns:
         n = 0 if batch is None else len(batch) + len(batch.rejected)
         self._at.taken += n
         if batch is not None and n and self._time is not None:
-            self._at.clock = max(self._at.clock, float(times_of(batch, self._time).max(initial=-math.inf)))
+            times = times_of(batch, self._time, self._at.clock)
+            self._at.clock = max(self._at.clock, float(times.max(initial=-math.inf)))
         self._silent = not n
         over = self._is_over(ended=self._ended[0], silent=not (n or waits))
         return self._handed_out(batch, over=over, are_labels=False)

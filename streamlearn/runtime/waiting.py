@@ -102,6 +102,9 @@ class WaitingTable:
         """Operations so far: an event, a label, or entries settled together."""
         self.waiting = [0, 0]
         """How many events and how many labels wait."""
+        self.records = 0
+        """Records that came; a checkpoint takes the place of another one behind the same number of them."""
+        self._flushed = 0  # records at the newest of those checkpoints
         self._saved: list[int] = []  # operations at the checkpoints that may be gone back to
         self._floor = 0  # no entry before this operation waits
         self._emptied = 0  # entries settled before this operation have no payload
@@ -211,13 +214,16 @@ class WaitingTable:
             if self.path is not None:
                 self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
         self.ops, self.waiting, self._saved, self._floor, self._emptied = 0, [0, 0], [0], 0, 0
+        self.records = self._flushed = 0
         self._open()
         self._opened.execute("INSERT INTO about (ops) VALUES (0)")
         self._opened.commit()
 
     def flush(self) -> None:
         """Make everything durable, and drop what no checkpoint can ask for any more."""
-        self._saved = [*self._saved, self.ops][-self.keep - 1 :]
+        # While nothing comes, one checkpoint replaces the other, and those before it are kept all the same.
+        before = self._saved[:-1] if self.records == self._flushed else self._saved
+        self._saved, self._flushed = [*before, self.ops][-self.keep - 1 :], self.records
         oldest = self._saved[0]
         db = self._opened
         db.execute("DELETE FROM entries WHERE gone < ?", (oldest - self.remember,))
@@ -265,6 +271,7 @@ class WaitingTable:
         self._opened.commit()
         self.ops, self.waiting, self._floor = ops, [int(state["events"]), int(state["labels"])], 0
         self._emptied = 0
+        self.records = self._flushed = 0
         self._saved = json.loads(state["saved"])
 
     @property

@@ -131,6 +131,22 @@ def test_an_end_behind_marks_of_transactions_moves_an_empty_partition():
     assert not partition.reached_end(12)
 
 
+def test_a_partition_that_is_still_written_to_ends_where_it_ended_at_the_start():
+    shelf = shelf_of(RoundRobin(), 1, offsets=(5,))
+    partition = shelf.partitions["t/0"]
+    partition.stop = 10
+    shelf.put(stretch(0, 5, 8))
+    assert not partition.done
+    shelf.put(stretch(0, 8, 15))
+    shelf.put(stretch(0, 15, 20))
+    partition.reached_end(20)
+
+    assert take(shelf, 100) == [(0, at) for at in range(5, 10)]
+    assert partition.done
+    assert (partition.position().offset, partition.fetched) == (10, 10)
+    assert take(shelf, 100) == []
+
+
 @pytest.mark.parametrize("topics", [("t",), ("t", "u")])
 def test_messages_of_several_partitions_are_taken_apart_run_by_run(topics):
     places = [(topic, number, at) for topic in topics for number in (0, 1) for at in (4, 7)] * 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
@@ -118,6 +120,24 @@ def test_the_table_survives_what_happened_behind_a_checkpoint_that_was_not_saved
     assert again.result() == whole_run(world(2), patience).result()
 
 
+def test_a_job_that_was_idle_can_still_go_back_behind_its_newest_checkpoint(tmp_path):
+    path = tmp_path / "waiting.sqlite"
+    run = Run(world(1), PATIENCES[1], path).begin()
+    for _ in range(4):
+        run.step(20)
+    saved = run.checkpoint()
+    for _ in range(3):
+        run.step(20)
+    for _ in range(5):
+        run.checkpoint()  # one file, written again and again
+    run.table.close()
+
+    again = Run(world(1), PATIENCES[1], path).resume(saved)
+    while again.step(20):
+        pass
+    assert again.result() == whole_run(world(1), PATIENCES[1]).result()
+
+
 def test_a_table_that_is_gone_or_behind_is_refused(tmp_path):
     path = tmp_path / "waiting.sqlite"
     run = Run(world(1), PATIENCES[0], path).begin()
@@ -138,7 +158,7 @@ def test_a_table_that_is_gone_or_behind_is_refused(tmp_path):
 
 
 def test_records_without_key_or_label_are_bad_events():
-    records = [("a", (1.0, 0.5, 0.5), None), ("", (2.0, 0.5, 0.5), None)]
+    records = [("a", (1.0, 0.5, 0.5), None), ("", (2.0, 0.5, 0.5), None), ("a\0b", (3.0, 0.5, 0.5), None)]
     labels = [("a", (3.0,), None), (None, (3.0,), 1)]
     run = Run(World(records, labels), PATIENCES[0]).begin()
     rejected = []
@@ -146,6 +166,7 @@ def test_records_without_key_or_label_are_bad_events():
         rejected += run.late.take(batch, 0)[1]
     assert [(bad.partition, bad.record, bad.kind) for bad in rejected] == [
         ("events", 1, "key"),
+        ("events", 2, "key"),
         (LABELS + "labels", 0, "label"),
         (LABELS + "labels", 1, "key"),
     ]
@@ -172,6 +193,27 @@ def test_an_input_without_the_time_column_is_refused():
     turns.seek(())
     with pytest.raises(SourceError, match=r"^labels.time: e must have a numeric column 'when'"):
         turns.poll(10, 0.0)
+
+
+class Nameless(Listed):
+    """A source whose records from some number on have no time."""
+
+    def poll(self, max_events, timeout_s):
+        batch = super().poll(1, timeout_s)
+        without = batch is not None and batch.records[0] >= 5
+        return replace(batch, names=batch.names[1:], values=batch.values[:, 1:].copy()) if without else batch
+
+
+def test_records_without_a_time_count_as_old_and_do_not_end_a_job_that_knows_others():
+    run = Run(world(1), PATIENCES[3])
+    run.turns = Turns(
+        Nameless("events", world(1).events[:20]), Nameless("labels", world(1).labels[:9]), turn=4, time="t"
+    )
+    run.begin()
+    while run.step(100):
+        pass
+    assert run.positions["events"].record == 20
+    assert run.late.counts.records == 9
 
 
 def test_a_silent_input_gives_its_turn_up_and_the_place_is_in_every_position():
