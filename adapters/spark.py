@@ -119,7 +119,7 @@ def fit(
     dataframe: DataFrame,
     *,
     label: str | None = None,
-    merge: How = "median",
+    merge: How = "trimmed",
     trim: float = 0.5,
 ) -> Merged:
     """Learn a data frame: each of its partitions apart, then one merge.
@@ -132,7 +132,7 @@ def fit(
         Numeric columns, and the label. Its partitions are the parts, so ``dataframe.repartition(n)`` sets how many.
     label : str or None
         The column with the labels or targets; None for learners that have none.
-    merge : {"median", "mean", "trimmed"}
+    merge : {"trimmed", "median", "mean"}
     trim : float
         As for `streamlearn.learners.merging.merge_learners`.
 

@@ -65,7 +65,7 @@ class StreamLearner:
         folder: Path,
         *,
         label: str | None = None,
-        merge: How = "median",
+        merge: How = "trimmed",
         trim: float = 0.5,
         keep: int = 2,
     ) -> None:

@@ -10,14 +10,17 @@ OUT = Path(__file__).parent / "out"
 
 
 class Cells:
-    """Cells of one measurement, in ``perf/out/<name>.jsonl``, one a line; of two with the same key the last one counts.
+    """Cells of one measurement, one a line of ``<name>.jsonl`` in ``perf/out`` or another folder.
+
+    Of two with the same key the last one counts.
 
     Several processes may fill the same file with cells of their own.
     """
 
-    def __init__(self, name: str) -> None:
-        OUT.mkdir(exist_ok=True)
-        self.path = OUT / f"{name}.jsonl"
+    def __init__(self, name: str, folder: Path | None = None) -> None:
+        folder = folder or OUT
+        folder.mkdir(exist_ok=True)
+        self.path = folder / f"{name}.jsonl"
         self._found: dict[tuple, dict] = {}
         if self.path.exists():
             for line in self.path.read_text().splitlines():

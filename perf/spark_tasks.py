@@ -13,6 +13,7 @@ from streamlearn import ORLRegressor
 from streamlearn.learners.robust.lts import LeastTrimmedSquaresFitter
 from streamlearn.learners.robust.subspace import SubspaceFitter, principal
 from streamlearn.runtime.rounds import Part
+from streamlearn.snapshot import nest
 
 D, TRIM, ENTRIES = 5, 0.5, 0.3
 
@@ -21,6 +22,18 @@ def truth_of(seed: int, p: int, *, subspace: bool) -> np.ndarray:
     """The coefficients or the basis, float64[p] or [p, D], of one repeat."""
     rng = np.random.default_rng([seed, 1])
     return np.linalg.qr(rng.normal(size=(p, D)))[0] if subspace else rng.normal(size=p)
+
+
+@dataclass(frozen=True)
+class Several:
+    """Machines of several conditions in one round; part: "condition/machine", seed of the repeat, rows."""
+
+    tasks: tuple[Machine | Regression, ...]
+
+    def estimate(self, part: Part, model: object) -> dict:
+        condition, _, machine = part.partition.partition("/")
+        found = self.tasks[int(condition)].estimate(Part(int(machine), machine, part.begin, part.end), model)
+        return {"condition": int(condition), "machine": int(machine), **nest("answer", found)}
 
 
 @dataclass(frozen=True)
@@ -43,15 +56,15 @@ class Machine:
         seed, machine = part.begin, int(part.partition)
         if machine < 0:  # the centralised one
             X, y = (np.concatenate(rows) for rows in zip(*self.all_rows(seed, part.end), strict=True))
-            return {"repeat": seed, "machine": -1, **self.answers(X, y)}
+            return self.answers(X, y)
         rng = np.random.default_rng([seed, 3, machine])
         X, y = self.rows(seed, machine, part.end)
         if machine < self.late:
-            return {"repeat": seed, "machine": machine, **self.unfinished(rng, X, y)}
+            return self.unfinished(rng, X, y)
         found = self.answers(X, y)
         if machine < self.turned:
             found = {name: self.spoiled(rng, value) for name, value in found.items()}
-        return {"repeat": seed, "machine": machine, **found}
+        return found
 
     def all_rows(self, seed: int, size: int):
         return (self.rows(seed, machine, size) for machine in range(self.n_machines))

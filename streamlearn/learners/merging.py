@@ -47,7 +47,7 @@ def require_mergeable(learner: object) -> None:
 
 
 def merge_learners(
-    models: Sequence[Learner], *, how: How = "median", trim: float = 0.5, before: Learner | None = None
+    models: Sequence[Learner], *, how: How = "trimmed", trim: float = 0.5, before: Learner | None = None
 ) -> Merged:
     """Return one learner from several with equal parameters; none of them is changed.
 
@@ -55,10 +55,11 @@ def merge_learners(
     ----------
     models : sequence of Learner
         In a fixed order: sums are taken in it.
-    how : {"median", "mean", "trimmed"}
+    how : {"trimmed", "median", "mean"}
         "mean": what one process would have found (AUCRO), or the average of the estimates by rows. "median": their
-        geometric median, which stays right while parts with more than half of the rows are. "trimmed": as the mean, of
-        the parts nearest to the median.
+        geometric median, which stays bounded while parts with more than half of the rows are right (the form of Feng,
+        Xu and Mannor 2017). "trimmed": as the mean, without the parts that stand apart from a majority; so it is the
+        mean where all are sound, and hardly moved where nearly half are not.
     trim : float
         Most of the rows that "trimmed" may leave out, in [0, 0.5].
     before : Learner or None

@@ -315,8 +315,8 @@ class EngineSection(Section, frozen=True):
     parts : int
         How many parts of about equal size the input is cut into; they do change the result.
     merge : str
-        ``median``: geometric median of the parts' estimates, right while parts with more than half of the rows are;
-        ``mean``: what one process would find, or the average by rows; ``trimmed``: the mean of those near the median.
+        ``mean``: what one process would find, or the average by rows; ``trimmed``: that of the parts that do not stand
+        apart from a majority; ``median``: geometric median of the parts' estimates.
     trim : float
         Of ``trimmed``: most of the rows that may be left out.
     round : int
@@ -330,7 +330,7 @@ class EngineSection(Section, frozen=True):
     kind: Literal["local", "spark"] = "local"
     workers: Count | None = None
     parts: Count = 16
-    merge: Literal["median", "mean", "trimmed"] = "median"
+    merge: Literal["median", "mean", "trimmed"] = "trimmed"
     trim: Annotated[float, Meta(ge=0, le=0.5)] = 0.5
     round: Count = 16
     master: Text | None = None

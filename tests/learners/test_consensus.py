@@ -38,12 +38,23 @@ def test_no_point_nearby_has_a_smaller_summed_distance_than_the_median(points):
         assert least <= other * (1 + 1e-8) + 1e-8
 
 
-def test_the_trimmed_mean_is_that_of_the_points_nearest_to_the_median():
+def test_the_trimmed_mean_is_that_of_the_points_that_belong_together():
     rng = np.random.default_rng(1)
     points, counts = rng.normal(size=(11, 3)), rng.integers(1, 9, 11).astype(float)
-    middle = consensus(points, counts, "median").centre
-    expected = naive.trimmed_mean(points.tolist(), counts.tolist(), middle.tolist(), 0.3)
-    assert consensus(points, counts, "trimmed", 0.3).centre == pytest.approx(expected)
+    points[:3] += 50.0
+    found = consensus(points, counts, "trimmed", 0.5)
+    kept = np.flatnonzero(found.trusted).tolist()
+    assert min(kept) == 3
+    assert found.centre == pytest.approx(naive.weighted_mean(points.tolist(), counts.tolist(), kept))
+
+
+def test_the_trimmed_mean_leaves_out_no_more_than_it_may():
+    rng = np.random.default_rng(2)
+    points = rng.normal(size=(20, 3))
+    points[:9] += 50.0
+    assert not consensus(points, np.ones(20), "trimmed", 0.45).trusted[:9].any()
+    assert np.count_nonzero(consensus(points, np.ones(20), "trimmed", 0.4).trusted) >= 12
+    assert consensus(points, np.ones(20), "trimmed", 0.0).centre == pytest.approx(points.mean(axis=0))
 
 
 def test_shares_in_the_median_are_its_weights():

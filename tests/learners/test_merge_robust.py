@@ -43,7 +43,7 @@ def test_45_percent_of_poisoned_parts_move_the_median_by_less_than_the_clean_err
 
 def test_the_merged_coefficients_are_the_geometric_median_in_the_usual_standardisation():
     parts = regressors(k=5, bad=1)
-    merged = merge_learners(parts).model
+    merged = merge_learners(parts, how="median").model
     scales = np.median([part._body._scale for part in parts], axis=0)
     unit = np.median([part._body._unit[1] for part in parts])
     centre = np.median([part._body._centre for part in parts], axis=0)
@@ -117,7 +117,7 @@ def test_events_have_no_merge():
 @pytest.mark.parametrize("base", ["lts", "ols", "rotr", "mean"])
 def test_orl_merges_to_the_geometric_median_of_its_estimates(base):
     parts = [ORL(base, batch_size=100).learn_many(*make_rows(300, seed=s)[:2]) for s in range(5)]
-    merged = merge_learners(parts).model
+    merged = merge_learners(parts, how="median").model
     expected = geometric_median([part.estimate_ for part in parts])
     assert merged.estimate_ == pytest.approx(expected, rel=1e-6, abs=1e-9)
     assert merged.n_batches_ == 15
@@ -127,7 +127,7 @@ def test_a_stream_of_rows_merges_to_the_geometric_median_of_medians():
     rng = np.random.default_rng(5)
     for params in ({"window": 20}, {"window": None}, {"window": None, "averaged": True}):
         parts = [GeometricMedian(**params).learn_many(rng.normal(size=(60, 3)) + 1e6) for _ in range(4)]
-        merged = merge_learners(parts).model
+        merged = merge_learners(parts, how="median").model
         expected = geometric_median([part.median_ for part in parts], weights=[60] * 4)
         assert merged.median_ == pytest.approx(expected, rel=1e-12)
 

@@ -28,7 +28,15 @@ def error(models, how):
 @pytest.mark.parametrize("kind", ["turned", "far"])
 def test_poisoned_parts_do_not_move_the_trimmed_merge_beyond_twice_its_clean_error(learned, kind):
     assert error(learned[kind], "trimmed") < 2.0 * error(learned["clean"], "trimmed")
+    assert error(learned[kind], "trimmed") < 2.0 * error(learned["clean"], "mean")
     assert np.count_nonzero(~merge_learners(learned[kind], how="trimmed").found.trusted[:N_POISONED]) == N_POISONED
+
+
+def test_the_merge_that_nobody_chose_is_the_trimmed_one_and_costs_little_where_all_parts_are_sound(learned):
+    found = merge_learners(learned["clean"])
+    assert np.array_equal(found.model.coef_, merge_learners(learned["clean"], how="trimmed").model.coef_)
+    assert np.count_nonzero(found.found.trusted) >= N_PARTS - 1
+    assert error(learned["clean"], "trimmed") < 1.5 * error(learned["clean"], "mean")
 
 
 @pytest.mark.parametrize("kind", ["turned", "far"])

@@ -124,7 +124,7 @@ def merge_aucro(models: Sequence[AUCRO], how: str, trim: float, before: AUCRO | 
         "mean": all statistics; weights are their solution, or for ``solver="sgd"`` the average of the parts' weights.
         "median": weights are the geometric median of the parts' weights, in units of the features' spread and with the
         place of the decision beside them; statistics are those of the parts near it. "trimmed": as by the mean, of the
-        parts nearest to that median.
+        parts that do not stand apart.
     trim : float
     before : AUCRO or None
         A model of earlier rows, which the others come behind: it fades by their events, and always counts. Weights are
