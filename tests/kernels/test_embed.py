@@ -32,13 +32,14 @@ def test_text_has_length_three_and_absent_words_stay_absent():
     )
 
 
+@pytest.mark.parametrize("n", [9, 15, 16, 30, 33, 100])
 @pytest.mark.parametrize("own", [False, True])
-def test_neighbours_are_the_nearest_with_ties_by_index(own):
+def test_neighbours_are_the_nearest_with_ties_by_index(own, n):
     rng = np.random.default_rng(1)
-    P = rng.integers(0, 3, size=(30, 2)).astype(float)
-    Q = P if own else rng.integers(0, 3, size=(9, 2)).astype(float)
+    P = rng.integers(0, 3, size=(n, 6)).astype(float)
+    Q = P if own else rng.integers(0, 3, size=(9, 6)).astype(float)
     near, squares = np.empty((len(Q), 8), dtype=np.int64), np.empty((len(Q), 8))
-    kernels.nearest(Q, np.ascontiguousarray(P.T), own, np.empty(len(P)), near, squares)
+    kernels.nearest(Q, np.ascontiguousarray(P.T), own, np.empty(len(P)), np.empty(len(P)), near, squares)
     for i, q in enumerate(Q.tolist()):
         expected = naive.nearest(q, P.tolist(), skip=i if own else None)
         assert near[i].tolist() == expected[0]
@@ -49,9 +50,9 @@ def test_votes_of_landmarks_and_neighbours():
     rng = np.random.default_rng(2)
     Q, P, alpha, values = rng.normal(size=(6, 2)), rng.normal(size=(12, 2)), rng.normal(size=12), rng.normal(size=12)
     near, squares = np.empty((6, 8), dtype=np.int64), np.empty((6, 8))
-    kernels.nearest(Q, np.ascontiguousarray(P.T), False, np.empty(len(P)), near, squares)
+    kernels.nearest(Q, np.ascontiguousarray(P.T), False, np.empty(len(P)), np.empty(len(P)), near, squares)
     out = np.zeros((6, 3))
-    kernels.landmark_votes(Q, np.ascontiguousarray(P.T), alpha, 0.3, 0.7, np.empty(12), 0, out)
+    kernels.landmark_votes(Q, np.ascontiguousarray(P.T), alpha, 0.3, 0.7, np.empty(12), np.empty(12), 0, out)
     kernels.neighbour_votes(near, squares, values, 0.7, 2, out)
     for i in range(6):
         d = [math.dist(Q[i], p) ** 2 for p in P]
@@ -63,10 +64,21 @@ def test_votes_of_landmarks_and_neighbours():
     assert out[:, 1].tolist() == [0.0] * 6
 
 
+def test_landmarks_fall_off_as_the_exponential_does():
+    d = np.concatenate([[0.0], np.logspace(-12, 3.2, 400), [1e300, np.inf]])
+    x = d.copy()
+    kernels._fall_off(0.4, x, np.empty(len(x)))
+    assert x == pytest.approx(np.exp(-0.4 * d), rel=3e-13, abs=1e-300)  # the argument's own rounding, times 700
+    assert x[0] == 1.0
+    assert x[1:300] == pytest.approx(np.exp(-0.4 * d[1:300]), rel=1e-15)
+
+
 def test_a_row_far_from_all_points_still_asks_its_nearest():
     P = np.arange(10.0)[:, None]
     near, squares = np.empty((1, 8), dtype=np.int64), np.empty((1, 8))
-    kernels.nearest(np.array([[1e6]]), np.ascontiguousarray(P.T), False, np.empty(len(P)), near, squares)
+    kernels.nearest(
+        np.array([[1e6]]), np.ascontiguousarray(P.T), False, np.empty(len(P)), np.empty(len(P)), near, squares
+    )
     out = np.empty((1, 1))
     kernels.neighbour_votes(near, squares, np.where(np.arange(10) == 9, 0.5, 0.0), 1.0, 0, out)
     assert out[0, 0] == pytest.approx(0.5)
@@ -76,7 +88,7 @@ def test_spreading_is_that_of_the_full_matrix():
     rng = np.random.default_rng(3)
     P = rng.normal(size=(25, 2))
     near, squares = np.empty((25, 8), dtype=np.int64), np.empty((25, 8))
-    kernels.nearest(P, np.ascontiguousarray(P.T), True, np.empty(len(P)), near, squares)
+    kernels.nearest(P, np.ascontiguousarray(P.T), True, np.empty(len(P)), np.empty(len(P)), near, squares)
     weights = np.exp(-squares)
     degree = weights.sum(axis=1) + np.bincount(near.ravel(), weights.ravel(), minlength=25)
     edges = weights / np.sqrt(degree[:, None] * degree[near])

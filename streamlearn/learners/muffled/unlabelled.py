@@ -71,21 +71,20 @@ class Embedded:
         return NAMES
 
     @cached_property
-    def _columns(self) -> tuple[FloatArray, FloatArray]:
-        """Landmarks and points, score by score."""
-        return np.ascontiguousarray(self.landmarks.T), np.ascontiguousarray(self.points.T)
+    def _read(self) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
+        """What the kernel reads, in one array, and its scratch."""
+        n, at = len(self.landmarks), self.embedding
+        parts = [np.array([n, len(self.points)]), self.numbers, np.empty(kernels.N_NEIGHBOURS), at.offset, at.whitening]
+        parts += [np.empty(len(at.sd)), self.alpha, self.values, at.axes, self.landmarks.T, self.points.T]
+        scratch = np.empty(max(n, len(self.points))), np.empty(max(n, len(self.points)))
+        near = np.empty((1, kernels.N_NEIGHBOURS), dtype=np.int64)
+        return np.concatenate([part.ravel() for part in parts]), *scratch, near
 
     def votes(self, X: FloatArray) -> FloatArray:
         """Return float64[n_rows, 4]."""
-        scores = self.embedding.scores(X)
-        out = np.empty((len(X), len(NAMES)))
-        out[:, [1, 0]] = self.model.score(scores, np.empty(len(X)))
-        Q = scores * self.embedding.whitening
-        bias, gamma, near_gamma = self.numbers.tolist()
-        landmarks, points = self._columns
-        kernels.landmark_votes(Q, landmarks, self.alpha, bias, gamma, np.empty(landmarks.shape[1]), 2, out)
-        near, squares = neighbours(Q, points)
-        kernels.neighbour_votes(near, squares, self.values, near_gamma, 3, out)
+        scores, out = np.empty((len(X), len(self.embedding.sd))), np.empty((len(X), len(NAMES)))
+        kernels.unlabelled_votes(X, self.embedding.affine, self.embedding.text, *self._read, scores, out)
+        out[:, 1::-1] = self.model.score(scores, np.empty(len(X)))
         return out
 
     def widened(self, n_features: int) -> Embedded:
@@ -135,7 +134,8 @@ def neighbours(Q: FloatArray, columns: FloatArray, *, own: bool = False) -> tupl
         The rows are the points, and none is its own neighbour.
     """
     near, squares = np.empty((len(Q), 8), dtype=np.int64), np.empty((len(Q), 8))
-    kernels.nearest(Q, columns, own, np.empty(columns.shape[1]), near, squares)
+    distances, least = np.empty((2, columns.shape[1]))
+    kernels.nearest(Q, columns, own, distances, least, near, squares)
     return near, squares
 
 
