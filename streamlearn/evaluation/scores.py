@@ -72,7 +72,8 @@ class ScoreLists:
         while start < len(codes):
             n = min(len(codes) - start, len(self._waiting_codes) - self._n_waiting)
             end = self._n_waiting + n
-            self._waiting_scores[self._n_waiting : end] = scores[start : start + n]
+            # Equal scores are one key, so both zeros must be written alike.
+            np.add(scores[start : start + n], 0.0, out=self._waiting_scores[self._n_waiting : end])
             self._waiting_codes[self._n_waiting : end] = codes[start : start + n]
             self._n_waiting = end
             start += n
@@ -82,7 +83,8 @@ class ScoreLists:
     def waiting(self) -> ScoreList:
         """Return the events of the unfinished chunk as a list; the newest counts 1."""
         n = self._n_waiting
-        order = np.argsort(self._waiting_scores[:n], kind="stable")
+        # Where masses are counts, the order of equal scores is not seen; stable sorting takes three times as long.
+        order = np.argsort(self._waiting_scores[:n], kind="quicksort" if self.fading is None else "stable")
         keys = np.empty(n)
         mass = np.empty((2, n), self._dtype)
         weights = self._decay[n - 1 - order]

@@ -73,7 +73,8 @@ def count_pairs(out: Mass, keys: Floats, mass: Mass, new_keys: Floats, new_mass:
     out[:] = 0
     total_neg = mass[0].sum()
     total_pos = mass[1].sum()
-    # The first i keys are lower than the new key by more than tau; the first j are not higher by more than tau.
+    # The first i keys are lower than the new key by more than tau; the first j are not higher by more than tau. Without
+    # tau at most one key lies between, and one sweep does for both.
     i = 0
     j = 0
     neg_i = 0 * total_neg
@@ -86,6 +87,10 @@ def count_pairs(out: Mass, keys: Floats, mass: Mass, new_keys: Floats, new_mass:
             neg_i += mass[0, i]
             pos_i += mass[1, i]
             i += 1
+        if tau == 0.0:
+            j = i
+            neg_j = neg_i
+            pos_j = pos_i
         while j < n and not keys[j] - s > tau:
             neg_j += mass[0, j]
             pos_j += mass[1, j]

@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 from streamlearn.errors import MissingExtra, SourceError
 from streamlearn.runtime.assemble import assemble
 from streamlearn.runtime.brokers import Rewind
+from streamlearn.runtime.collector import seldom_collecting
 from streamlearn.runtime.job import Job
 from streamlearn.runtime.loop import Loop, Parts, Stop, Watch, Watches
 from streamlearn.runtime.plots import draw
@@ -78,6 +79,7 @@ def run_job(job: Job, stop: Stop, progress: Progress, *, fresh: bool = False) ->
     with ExitStack() as opened:
         watches = [progress, *_monitor(job, progress.display.say, opened)]
         workers = opened.enter_context(RefitWorkers(job))
+        opened.enter_context(seldom_collecting())
         loop, ended = _run_through(job, parts, workers, stop, Watches(watches), progress.display.say, fresh=fresh)
     if ended and loop.events == loop.resumed_at > 0:
         progress.display.say("there was nothing new to read; --fresh starts anew")
