@@ -1,10 +1,12 @@
 """Trimmed inner products of all pairs of columns, and medians of columns, by counting instead of sorting.
 
 The threshold of a pair is an order statistic. It is found by shrinking a bracket with exact counts, three thresholds a
-pass: counts of a comparison vectorise, selection does not. Counted are the products' sizes rounded to single precision,
-which keeps their order; once few are inside, their exact sizes are gathered and sorted. The sum of what is kept runs
-over 128 fixed lanes. So the result depends neither on the bracket's start nor on the threads, and is that of a stable
-sort by size up to the rounding of the sum.
+pass: counts of a comparison vectorise, selection does not. Counted are keys in single precision: products of rounded
+sizes, which err by less than `_KEY_ERROR` of themselves. Once few are inside the bracket their exact sizes are gathered
+and sorted; where the one that is wanted is too near to an end of the bracket for such keys, all is done anew with keys
+that keep the order of the products, their sizes rounded once. The sum of what is kept runs over 256 fixed lanes. So the
+result depends neither on the bracket's start nor on the threads, and is that of a stable sort by size up to the
+rounding of the sum.
 """
 
 from __future__ import annotations
@@ -15,13 +17,16 @@ from numpy.typing import NDArray
 from streamlearn.contracts import FloatArray, IntArray
 from streamlearn.kernels.jit import kernel, parallel_kernel, prange
 
-_LANES = 128
+_LANES = 256
 _FEW = 40  # values in the bracket that are cheaper to sort than to count again
 _BLOCK = 64
 _SAMPLE = 128
 TILE = 4  # columns a side: eight columns of 10,000 rows stay in a second-level cache of 1 MB
 _LARGEST = 1e150  # values are clipped here: their products and sums of these stay finite
 _LARGEST_KEY = 3e38  # near the end of single precision
+_KEY_ERROR = 4e-7  # of a product of two rounded factors; three roundings of 6e-8 each
+_LARGEST_SIZE = 1e18  # of a scaled factor: products stay finite in single precision
+_LEAST_KEY = 1e-18  # below it a factor may have been too small for single precision
 _FLAT_ROUNDS = 3  # passes by interpolation before the bracket is cut at values that occur
 
 Keys = NDArray[np.floating]
@@ -42,11 +47,8 @@ def _count3(keys: Keys, t: Keys, counts: FloatArray) -> None:
 
 
 @kernel
-def _gather(keys: Keys, a: Keys, b: FloatArray | None, t: Keys, most: int, out: FloatArray) -> int:
-    """Write the values whose keys are in (t[3], t[4]] to `out` in order, until there are `most`; return how many.
-
-    The values are |a b|, or a where b is None.
-    """
+def _gather(keys: Keys, a: Keys, t: Keys, most: int, out: FloatArray) -> int:
+    """Write the values a whose keys are in (t[3], t[4]] to `out` in order, until there are `most`; return how many."""
     lo, hi = t[3], t[4]
     n = len(keys)
     found = 0
@@ -57,13 +59,51 @@ def _gather(keys: Keys, a: Keys, b: FloatArray | None, t: Keys, most: int, out: 
             hits = np.int32(hits + ((keys[i] > lo) & (keys[i] <= hi)))
         if hits:
             for i in range(start, start + _BLOCK):
-                out[found] = a[i] if b is None else abs(a[i] * b[i])
+                out[found] = a[i]
                 found += (keys[i] > lo) & (keys[i] <= hi)
             if found >= most:
                 return found
     for i in range(whole, n):
         if lo < keys[i] <= hi and found < most:
-            out[found] = a[i] if b is None else abs(a[i] * b[i])
+            out[found] = a[i]
+            found += 1
+    return found
+
+
+@kernel
+def _gather_products(keys: Keys, a: FloatArray, b: FloatArray, t: Keys, out: FloatArray) -> int:
+    """Write |a b| where float32 keys, none negative, are in (t[3], t[4]] to `out` in order; return how many.
+
+    The bits of such keys order as they do: the least difference to the bracket's lower end, taken as a number without a
+    sign, says whether a block has any inside. Blocks are looked for first and read afterwards, a few at a time.
+    """
+    ends = np.array([t[3] + np.float32(0.0), t[4]], dtype=np.float32).view(np.int32)
+    first = np.int32(max(ends[0] + 1, 0))  # keys are not below 0: no difference overflows
+    width = np.uint32(ends[1] - first)
+    bits = keys.view(np.int32)
+    blocks = np.empty(_BLOCK, dtype=np.int64)
+    n = len(keys)
+    found = 0
+    whole = n - n % _BLOCK
+    for top in range(0, whole, _BLOCK * _BLOCK):
+        n_blocks = 0
+        for start in range(top, min(top + _BLOCK * _BLOCK, whole), _BLOCK):
+            block = bits[start : start + _BLOCK]
+            least = np.uint32(0xFFFFFFFF)
+            for i in range(_BLOCK):
+                least = min(least, np.uint32(block[i] - first))
+            blocks[n_blocks] = start
+            n_blocks += least <= width
+        for k in range(n_blocks):
+            start = blocks[k]
+            block, left, right = bits[start : start + _BLOCK], a[start : start + _BLOCK], b[start : start + _BLOCK]
+            for i in range(_BLOCK):
+                if np.uint32(block[i] - first) <= width:
+                    out[found] = abs(left[i] * right[i])
+                    found += 1
+    for i in range(whole, n):
+        if np.uint32(bits[i] - first) <= width:
+            out[found] = abs(a[i] * b[i])
             found += 1
     return found
 
@@ -166,10 +206,13 @@ def _order_statistic(
             t[1] = t[3] + width * ((need - 0.5) / inside)
             t[0], t[2] = max(t[1] - half, t[3]), min(t[1] + half, t[4])
         else:
-            m = _gather(keys, keys, None, t, _SAMPLE, held)
+            m = _gather(keys, keys, t, _SAMPLE, held)
             _thresholds_that_occur(held, m, need / inside, rounds % 2 == 1, t)
         _count3(keys, t, counts)
-    m = _gather(keys, a, b, t, _FEW + _BLOCK, held)
+    if b is None:
+        m = _gather(keys, a, t, _FEW + _BLOCK, held)
+    else:
+        m = _gather_products(keys, a, b, t, held)
     _sort(held, m)
     at = rank - below
     while at < m and held[at] == held[at - 1]:
@@ -186,8 +229,9 @@ def _sum_kept(a: FloatArray, b: FloatArray, threshold: float, lanes: FloatArray)
     lanes[:] = 0.0
     whole = n - n % _LANES
     for start in range(0, whole, _LANES):
+        left, right = a[start : start + _LANES], b[start : start + _LANES]
         for k in range(_LANES):
-            v = a[start + k] * b[start + k]
+            v = left[k] * right[k]
             lanes[k] += v if abs(v) <= threshold else 0.0
     for i in range(whole, n):
         v = a[i] * b[i]
@@ -215,6 +259,20 @@ def _keys(a: FloatArray, b: FloatArray, t: Keys, keys: Keys, counts: FloatArray)
 
 
 @kernel
+def _quick_keys(a: Keys, b: Keys, t: Keys, keys: Keys, counts: FloatArray) -> None:
+    """Write a[i] b[i] into `keys`, and count those <= t[:3] in the same pass: half the memory, twice the numbers."""
+    t1, t2, t3 = t[0], t[1], t[2]
+    c1 = c2 = c3 = np.int32(0)
+    for i in range(len(keys)):
+        v = a[i] * b[i]
+        keys[i] = v
+        c1 = np.int32(c1 + (v <= t1))
+        c2 = np.int32(c2 + (v <= t2))
+        c3 = np.int32(c3 + (v <= t3))
+    counts[0], counts[1], counts[2] = c1, c2, c3
+
+
+@kernel
 def _among_equal_keys(
     a: FloatArray, b: FloatArray, keep: int, keys: Keys, t: Keys, small: FloatArray, held: FloatArray
 ) -> None:
@@ -222,7 +280,7 @@ def _among_equal_keys(
     exact, t64, counts, found = np.empty(len(a)), small[0], small[1], small[2]
     for i in range(len(a)):
         exact[i] = abs(a[i] * b[i])
-    m = _gather(keys, exact, None, t, _SAMPLE, held)
+    m = _gather(keys, exact, t, _SAMPLE, held)
     t64[3] = -np.inf
     _thresholds_that_occur(held, m, (keep - found[3]) / (found[1] - found[3]), True, t64)
     _count3(exact, t64, counts)
@@ -230,7 +288,7 @@ def _among_equal_keys(
 
 
 @kernel
-def _pair(
+def _threshold(
     a: FloatArray,
     b: FloatArray,
     keep: int,
@@ -238,16 +296,11 @@ def _pair(
     slope: float,
     keys: Keys,
     t: Keys,
-    lanes: FloatArray,
     small: FloatArray,
     held: FloatArray,
-) -> float:
-    """Return the mean of the `keep` products of smallest size; threshold and slope stay in small[2, :3:2]."""
-    n = len(a)
+) -> None:
+    """Write the threshold of a pair, how many are not above it, and the slope there into small[2, :3]."""
     counts, found = small[1], small[2]
-    if keep >= n:
-        found[0] = found[2] = 0.0
-        return _sum_kept(a, b, np.inf, lanes) / n
     if slope > 0.0:
         _first_thresholds(keys, keep, hint, slope, held, t)
         _keys(a, b, t, keys, counts)
@@ -258,12 +311,51 @@ def _pair(
         _count3(keys, t, counts)
     if not _order_statistic(keys, a, b, keep, t, counts, held, found):
         _among_equal_keys(a, b, keep, keys, t, small, held)
-    total = _sum_kept(a, b, found[0], lanes)
-    surplus = int(found[1]) - keep
-    i = n - 1
+
+
+@kernel
+def _quick_threshold(
+    a: FloatArray,
+    b: FloatArray,
+    sizes_a: Keys,
+    sizes_b: Keys,
+    scale: float,
+    keep: int,
+    hint: float,
+    slope: float,
+    keys: Keys,
+    t: Keys,
+    small: FloatArray,
+    held: FloatArray,
+) -> bool:
+    """Do what `_threshold` does with products of sizes in single precision, if it can be proved; else return False.
+
+    All products with keys up to the bracket's lower end are then less than the threshold, all those with keys beyond
+    its upper end greater.
+    """
+    counts, found = small[1], small[2]
+    if slope > 0.0:
+        _first_thresholds(keys, keep, hint * scale, slope * scale, held, t)
+        _quick_keys(sizes_a, sizes_b, t, keys, counts)
+    else:
+        t[:] = 0.0
+        _quick_keys(sizes_a, sizes_b, t, keys, counts)
+        _first_thresholds(keys, keep, hint, slope, held, t)
+        _count3(keys, t, counts)
+    if not _order_statistic(keys, a, b, keep, t, counts, held, found):
+        return False
+    key = found[0] * scale
+    return t[3] > _LEAST_KEY and t[3] < key * (1.0 - _KEY_ERROR) and key * (1.0 + _KEY_ERROR) <= t[4]
+
+
+@kernel
+def _mean_kept(a: FloatArray, b: FloatArray, keep: int, threshold: float, surplus: int, lanes: FloatArray) -> float:
+    """Return the mean of the products of size <= threshold, without the last `surplus` of that very size."""
+    total = _sum_kept(a, b, threshold, lanes)
+    i = len(a) - 1
     while surplus > 0:
         # Among equal sizes a stable sort keeps the earlier rows.
-        if abs(a[i] * b[i]) == found[0]:
+        if abs(a[i] * b[i]) == threshold:
             total -= a[i] * b[i]
             surplus -= 1
         i -= 1
@@ -283,12 +375,24 @@ def trimmed_product(a: FloatArray, b: FloatArray, n_trim: int) -> float:
     """
     keys, t = np.empty(len(a), dtype=np.float32), np.empty(5, dtype=np.float32)
     lanes, small, held = np.empty(_LANES), np.empty((3, 5)), np.empty(_SAMPLE + _BLOCK)
-    return _pair(a, b, len(a) - n_trim, 0.0, 0.0, keys, t, lanes, small, held)
+    keep = len(a) - n_trim
+    if n_trim == 0:
+        return _mean_kept(a, b, keep, np.inf, 0, lanes)
+    _threshold(a, b, keep, 0.0, 0.0, keys, t, small, held)
+    return _mean_kept(a, b, keep, small[2, 0], int(small[2, 1]) - keep, lanes)
 
 
 @kernel
 def _tile(
-    columns: FloatArray, places: IntArray, keep: int, first: int, second: int, hints: FloatArray, out: FloatArray
+    columns: FloatArray,
+    sizes: Keys,
+    scales: FloatArray,
+    places: IntArray,
+    keep: int,
+    first: int,
+    second: int,
+    hints: FloatArray,
+    out: FloatArray,
 ) -> None:
     """Fill the pairs of two groups of `TILE` columns, each pair once."""
     m, n = columns.shape
@@ -297,16 +401,32 @@ def _tile(
     for a in range(first, min(first + TILE, m)):
         for b in range(max(second, a), min(second + TILE, m)):
             i, j = places[a], places[b]
-            if i >= 0 and j >= 0:
-                mean = _pair(columns[a], columns[b], keep, hints[0, i, j], hints[1, i, j], keys, t, lanes, small, held)
-                out[i, j] = mean
-                out[j, i] = mean
-                hints[0, i, j], hints[1, i, j] = small[2, 0], small[2, 2]
+            if i < 0 or j < 0:
+                continue
+            left, right, scale = columns[a], columns[b], scales[a] * scales[b]
+            hint, slope = hints[0, i, j], hints[1, i, j]
+            small[2, 0], small[2, 1], small[2, 2] = np.inf, n, 0.0
+            if keep < n and not (
+                scale > 0.0
+                and _quick_threshold(left, right, sizes[a], sizes[b], scale, keep, hint, slope, keys, t, small, held)
+            ):
+                _threshold(left, right, keep, hint, slope, keys, t, small, held)
+            mean = _mean_kept(left, right, keep, small[2, 0], int(small[2, 1]) - keep, lanes)
+            out[i, j] = mean
+            out[j, i] = mean
+            hints[0, i, j], hints[1, i, j] = small[2, 0] if keep < n else 0.0, small[2, 2]
 
 
 @kernel
 def trimmed_covariance(
-    columns: FloatArray, places: IntArray, tiles: IntArray, n_trim: int, hints: FloatArray, out: FloatArray
+    columns: FloatArray,
+    sizes: Keys,
+    scales: FloatArray,
+    places: IntArray,
+    tiles: IntArray,
+    n_trim: int,
+    hints: FloatArray,
+    out: FloatArray,
 ) -> None:
     """Fill entries of the matrix of trimmed inner products: mean of all products but the `n_trim` of largest size.
 
@@ -314,6 +434,10 @@ def trimmed_covariance(
     ----------
     columns : float64[m, n]
         One variable a row, centred, without NaN, of size at most 1e150. Not all p need be there at once.
+    sizes : float32[m, n]
+        Their sizes times their scales, as `centred_columns` writes them.
+    scales : float64[m]
+        0 where single precision cannot hold the sizes of a column. They save time and do not touch the result.
     places : int64[m]
         Row of the matrix that each stands for, or -1 for none.
     tiles : int64[n_tiles, 2]
@@ -325,13 +449,21 @@ def trimmed_covariance(
     out : float64[p, p]
         Both triangles are written.
     """
+    keep = columns.shape[1] - n_trim
     for t in range(len(tiles)):
-        _tile(columns, places, columns.shape[1] - n_trim, tiles[t, 0], tiles[t, 1], hints, out)
+        _tile(columns, sizes, scales, places, keep, tiles[t, 0], tiles[t, 1], hints, out)
 
 
 @parallel_kernel
 def trimmed_covariance_parallel(
-    columns: FloatArray, places: IntArray, tiles: IntArray, n_trim: int, hints: FloatArray, out: FloatArray
+    columns: FloatArray,
+    sizes: Keys,
+    scales: FloatArray,
+    places: IntArray,
+    tiles: IntArray,
+    n_trim: int,
+    hints: FloatArray,
+    out: FloatArray,
 ) -> None:
     """Fill what `trimmed_covariance` fills, bit for bit, on all of Numba's threads.
 
@@ -339,7 +471,7 @@ def trimmed_covariance_parallel(
     threads 72 % of the work.
     """
     for t in prange(len(tiles)):
-        _tile(columns, places, columns.shape[1] - n_trim, tiles[t, 0], tiles[t, 1], hints, out)
+        _tile(columns, sizes, scales, places, columns.shape[1] - n_trim, tiles[t, 0], tiles[t, 1], hints, out)
 
 
 @kernel
@@ -363,11 +495,14 @@ def _median(column: FloatArray, hint: float, slope: float, held: FloatArray, sma
 
 @kernel
 def _transpose(X: FloatArray, first: int, block: int, out: FloatArray) -> None:
-    """Write 64 rows of some columns of X into columns of `out`, clipped."""
-    n = len(X)
-    for i in range(block * 64, min(block * 64 + 64, n)):
-        for j in range(len(out)):
-            out[j, i] = min(max(X[i, first + j], -_LARGEST), _LARGEST)
+    """Write 64 rows of some columns of X into columns of `out`, clipped; eight columns, a cache line, at a time."""
+    top = block * 64
+    rows = X[top : top + 64]
+    for left in range(0, len(out), 8):
+        for j in range(left, min(left + 8, len(out))):
+            to = out[j, top : top + len(rows)]
+            for i in range(len(rows)):
+                to[i] = min(max(rows[i, first + j], -_LARGEST), _LARGEST)
 
 
 @kernel
@@ -380,7 +515,36 @@ def _centre(column: FloatArray, j: int, hints: FloatArray, medians: FloatArray) 
 
 
 @kernel
-def centred_columns(X: FloatArray, first: int, hints: FloatArray, medians: FloatArray, out: FloatArray) -> None:
+def _write_sizes(column: FloatArray, sizes: Keys) -> float:
+    """Write the sizes of a column over a usual one, and return the factor; 0 where one of them is too large."""
+    n = len(column)
+    m = min(n, _SAMPLE)
+    held = np.empty(m)
+    for i in range(m):
+        held[i] = abs(column[i * (n // m)])
+    _sort(held, m)
+    usual = held[m // 2]
+    scale = 1.0
+    if 1e-100 < usual < 1e100:
+        scale = 2.0 ** -np.floor(np.log2(usual))
+    most = np.float32(0.0)
+    for i in range(n):
+        size = np.float32(min(abs(column[i] * scale), 2.0 * _LARGEST_SIZE))
+        sizes[i] = size
+        most = max(most, size)
+    return scale if most <= _LARGEST_SIZE else 0.0
+
+
+@kernel
+def centred_columns(
+    X: FloatArray,
+    first: int,
+    hints: FloatArray,
+    medians: FloatArray,
+    out: FloatArray,
+    sizes: Keys,
+    scales: FloatArray,
+) -> None:
     """Transpose some columns of a batch and take its median from each.
 
     Parameters
@@ -395,19 +559,31 @@ def centred_columns(X: FloatArray, first: int, hints: FloatArray, medians: Float
         Written where these columns are.
     out : float64[m, n]
         X[:, first : first + m].T - medians, clipped to size 1e150; written.
+    sizes : float32[m, n]
+        Of `out`, times `scales`, powers of two that bring usual sizes to about one; written.
+    scales : float64[m]
+        0 where single precision cannot hold the sizes; written.
     """
     for block in range((len(X) + 63) // 64):
         _transpose(X, first, block, out)
     for j in range(len(out)):
         _centre(out[j], first + j, hints, medians)
+        scales[j] = _write_sizes(out[j], sizes[j])
 
 
 @parallel_kernel
 def centred_columns_parallel(
-    X: FloatArray, first: int, hints: FloatArray, medians: FloatArray, out: FloatArray
+    X: FloatArray,
+    first: int,
+    hints: FloatArray,
+    medians: FloatArray,
+    out: FloatArray,
+    sizes: Keys,
+    scales: FloatArray,
 ) -> None:
     """Fill what `centred_columns` fills, bit for bit, on all of Numba's threads."""
     for block in prange((len(X) + 63) // 64):
         _transpose(X, first, block, out)
     for j in prange(len(out)):
         _centre(out[j], first + j, hints, medians)
+        scales[j] = _write_sizes(out[j], sizes[j])

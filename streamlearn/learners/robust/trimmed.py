@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from streamlearn.contracts import FloatArray, IntArray
 from streamlearn.errors import BadParameter, BadShape, BadValue
@@ -127,16 +127,18 @@ class _Step:
 
 
 def _steps(p: int) -> Iterator[_Step]:
-    """Yield the steps that fill all pairs of p columns while two thirds of them are in memory.
+    """Yield the steps that fill all pairs of p columns while half of them are in memory.
 
-    The middle third is laid down twice, which costs a third of a transposition: about a per cent of the whole.
+    Each quarter meets the others in turn. Three are laid down twice, which costs three quarters of a transposition.
     """
-    size = TILE * max(-(-p // (3 * TILE)), 1)
-    thirds = [range(first, min(first + size, p)) for first in range(0, max(p, 1), size)]
+    size = TILE * max(-(-p // (4 * TILE)), 1)
+    quarters = [range(first, min(first + size, p)) for first in range(0, max(p, 1), size)]
     places = np.full(min(2 * size, p), -1, dtype=np.int64)
     lower = range(0, size, TILE)
-    for third, row in ((0, 0), (1, size), (2, size), (1, 0))[: (1, 2, 4)[len(thirds) - 1]]:
-        columns, again = thirds[third], third == 1 and row == 0
+    order = [(0, 0)] + [(k, size) for k in range(1, len(quarters))]
+    order += {3: [(1, 0)], 4: [(1, 0), (2, size), (3, 0)]}.get(len(quarters), [])
+    for number, (quarter, row) in enumerate(order):
+        columns, again = quarters[quarter], number >= len(quarters)
         places[row : row + size] = -1
         rows = slice(row, row + len(columns))
         places[rows] = columns
@@ -149,8 +151,8 @@ def _steps(p: int) -> Iterator[_Step]:
 class TrimmedCovariance:
     """Trimmed covariance matrices of one batch after the other.
 
-    It keeps its buffer, two thirds of a batch, and where the thresholds were in the last batch: that saves time and
-    never changes a bit.
+    It keeps its buffers, three quarters of a batch, and where the thresholds were in the last batch: that saves time
+    and never changes a bit.
 
     Attributes
     ----------
@@ -163,6 +165,8 @@ class TrimmedCovariance:
         self._shape = (0, 0)
         self._steps: list[_Step] = []
         self._columns = np.zeros((0, 0))
+        self._sizes: NDArray[np.float32] = np.zeros((0, 0), dtype=np.float32)
+        self._scales: FloatArray = np.zeros(0)
         self._matrix_hints = np.zeros((2, 0, 0))
         self._median_hints = np.zeros((2, 0))
 
@@ -171,7 +175,9 @@ class TrimmedCovariance:
 
     def _make_room(self, n: int, p: int) -> None:
         self._shape, self._steps = (n, p), list(_steps(p))
-        self._columns, self.medians = np.empty((len(self._steps[0].places), n)), np.empty(p)
+        m = len(self._steps[0].places)
+        self._columns, self.medians = np.empty((m, n)), np.empty(p)
+        self._sizes, self._scales = np.empty((m, n), dtype=np.float32), np.zeros(m)
         self._matrix_hints, self._median_hints = np.zeros((2, p, p)), np.zeros((2, p))
 
     def of(self, X: FloatArray, trim: float) -> FloatArray:
@@ -192,8 +198,18 @@ class TrimmedCovariance:
         fill = trimmed_covariance_parallel if worth else trimmed_covariance
         out = np.empty((p, p))
         for step in self._steps:
-            lay(X, step.first, self._median_hints, self.medians, self._columns[step.rows])
-            fill(self._columns, step.places, step.tiles, n_trimmed(trim, n), self._matrix_hints, out)
+            columns, sizes, scales = self._columns[step.rows], self._sizes[step.rows], self._scales[step.rows]
+            lay(X, step.first, self._median_hints, self.medians, columns, sizes, scales)
+            fill(
+                self._columns,
+                self._sizes,
+                self._scales,
+                step.places,
+                step.tiles,
+                n_trimmed(trim, n),
+                self._matrix_hints,
+                out,
+            )
         return out
 
 
