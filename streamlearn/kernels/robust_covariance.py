@@ -93,7 +93,7 @@ def _gather_products(keys: Keys, a: FloatArray, b: FloatArray, t: Keys, out: Flo
             for i in range(_BLOCK):
                 least = min(least, np.uint32(block[i] - first))
             blocks[n_blocks] = start
-            n_blocks += least <= width
+            n_blocks += 1 if least <= width else 0
         for k in range(n_blocks):
             start = blocks[k]
             block, left, right = bits[start : start + _BLOCK], a[start : start + _BLOCK], b[start : start + _BLOCK]
@@ -345,7 +345,7 @@ def _quick_threshold(
     if not _order_statistic(keys, a, b, keep, t, counts, held, found):
         return False
     key = found[0] * scale
-    return t[3] > _LEAST_KEY and t[3] < key * (1.0 - _KEY_ERROR) and key * (1.0 + _KEY_ERROR) <= t[4]
+    return bool(t[3] > _LEAST_KEY and t[3] < key * (1.0 - _KEY_ERROR) and key * (1.0 + _KEY_ERROR) <= t[4])
 
 
 @kernel
