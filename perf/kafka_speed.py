@@ -8,6 +8,7 @@ values    the same, and the bytes taken out of every message
 decode    the source of a job alone: events in arrays
 job       `streamlearn run`: decode, test then learn, exact prequential AUC, a checkpoint every second
 job+sink  the same with every prediction written to a file
+job+topic the same with every prediction written to a topic, in a transaction from checkpoint to checkpoint
 river     the pipeline one writes by hand: confluent-kafka, orjson, River's StandardScaler | LogisticRegression,
           its prequential ROCAUC, and a checkpoint of model, metric and offsets every second
 
@@ -39,7 +40,7 @@ from kafka_topics import broker, fill, make_topic
 HERE = Path(__file__).parent
 OUT = HERE / "out"
 ROUTES = HERE / "kafka_routes.py"
-WAYS = ["raw", "values", "decode", "job", "job+sink", "river"]
+WAYS = ["raw", "values", "decode", "job", "job+sink", "job+topic", "river"]
 TARGETS = {"events/s": 200_000, "of raw": 0.5, "of river": 7.0, "p99 ms": 50.0}
 JOB = """
 name = "speed"
@@ -62,7 +63,10 @@ picture = false
 [checkpoint]
 every_s = 1.0
 """
-SINK = '[sink]\npredictions = "out/predictions.ndjson"\n'
+SINKS = {
+    "job+sink": '[sink]\npredictions = "out/predictions.ndjson"\n',
+    "job+topic": '[sink]\npredictions = "speed-predictions"\nformat = "kafka"\n',
+}
 
 
 def arguments():
@@ -93,6 +97,7 @@ class Ways:
         self._start_s: dict[tuple[str, str], float] = {}
         self._empty = f"speed-empty-{partitions}"
         make_topic(bootstrap, self._empty, partitions)
+        make_topic(bootstrap, "speed-predictions", 1)
 
     def all(self):
         """Return {name: callable, () -> {events, seconds, cpu_s, ...}}."""
@@ -100,7 +105,8 @@ class Ways:
         ways = {name: lambda name=name: self._route(name, args.events) for name in ("raw", "values", "decode")}
         for learner in args.learners:
             ways[f"job, {learner}"] = lambda learner=learner: self._job(learner, "")
-        ways[f"job+sink, {args.learners[0]}"] = lambda: self._job(args.learners[0], SINK)
+        for way, sink in SINKS.items():
+            ways[f"{way}, {args.learners[0]}"] = lambda sink=sink: self._job(args.learners[0], sink)
         ways["river"] = lambda: self._route("river", args.river_events)
         wanted = {"raw", "river", *args.ways}
         return {name: run for name, run in ways.items() if name.partition(",")[0] in wanted}
@@ -109,8 +115,9 @@ class Ways:
         """Run the jobs on an empty topic: compiled code gets into its cache, and what a start costs is known."""
         for learner in self._args.learners:
             self._start_s[learner, ""] = self._run(self._empty, learner, "")[1]
-        if "job+sink" in self._args.ways:
-            self._start_s[self._args.learners[0], SINK] = self._run(self._empty, self._args.learners[0], SINK)[1]
+        for way, sink in SINKS.items():
+            if way in self._args.ways:
+                self._start_s[self._args.learners[0], sink] = self._run(self._empty, self._args.learners[0], sink)[1]
 
     def _route(self, name, events):
         words = [name, self._bootstrap, self._topic, self._partitions, events]

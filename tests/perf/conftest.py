@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.adapters.conftest import broker, real_broker  # noqa: F401 - fixtures
+
 PERF = Path(__file__).parents[2] / "perf"
 
 
