@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from muffled_cells import Cells
 from robust_show import OUT, picture, table
-from spark_machines import open_engine, processor_seconds
+from spark_machines import Engines, processor_seconds
 from spark_tasks import Machine, Regression, Several, truth_of
 
 from streamlearn import geometric_median
@@ -31,7 +31,6 @@ from streamlearn.learners.consensus import consensus
 from streamlearn.learners.merging import merge_learners
 from streamlearn.learners.registry import from_state
 from streamlearn.learners.robust.merge_subspace import merge_subspaces
-from streamlearn.runtime.executor import LocalExecutor
 from streamlearn.runtime.rounds import Executor, Part
 from streamlearn.snapshot import below
 
@@ -133,19 +132,19 @@ def timed(one: Callable[[int], list[Errors]], repeat: int) -> dict:
     return {"errors": errors, "seconds": seconds, "processors": used}
 
 
-def machines_of(executor: Executor, name: str, tasks: list[Machine], chosen: argparse.Namespace, *, central: bool):
+def machines_of(engines: Engines, name: str, tasks: list[Machine], chosen: argparse.Namespace, *, central: bool):
     """Return lists of errors by condition and form."""
     everyone = [*range(chosen.machines), *([-1] if central else [])]
 
     def one(repeat: int) -> list[Errors]:
-        found = estimates(executor, tasks, repeat, everyone, chosen.rows)
+        found = estimates(engines[chosen.engine], tasks, repeat, everyone, chosen.rows)
         return [errors_of(task, repeat, mine, centralised=central) for task, mine in zip(tasks, found, strict=True)]
 
     by_condition = zip(*Repeats(name, chosen).run(one), strict=True)
     return [{form: [errors[form] for errors in repeats] for form in repeats[0]} for repeats in by_condition]
 
 
-def figures(executor: Executor, chosen: argparse.Namespace) -> None:
+def figures(engines: Engines, chosen: argparse.Namespace) -> None:
     """Figure 1 (c) PCA and (d) regression; and the same outliers held by 45 % of the machines."""
     panels = [(letter, subspace, held) for letter, subspace in (("c", True), ("d", False)) for held in (False, True)]
     tasks = [
@@ -153,7 +152,7 @@ def figures(executor: Executor, chosen: argparse.Namespace) -> None:
         for _, subspace, held in panels
         for share in chosen.shares
     ]
-    found = machines_of(executor, "figures", tasks, chosen, central=True)
+    found = machines_of(engines, "figures", tasks, chosen, central=True)
     for at, (letter, subspace, held) in enumerate(panels):
         mine = found[at * len(chosen.shares) : (at + 1) * len(chosen.shares)]
         where = "in 45 % of the machines" if held else "in all machines"
@@ -168,13 +167,13 @@ def figures(executor: Executor, chosen: argparse.Namespace) -> None:
         picture(chosen.out / name, title, chosen.shares, means, "share of outliers")
 
 
-def faults(executor: Executor, chosen: argparse.Namespace) -> None:
+def faults(engines: Engines, chosen: argparse.Namespace) -> None:
     """Table 1: latency and errors of communication at 40 % outliers."""
     late, turned = int(LATE * chosen.machines), max(int(TURNED * chosen.machines), 1)
     kinds = {"no fault": {}, "latency": {"late": late}, "communication": {"turned": turned}}
     conditions = [(subspace, fault) for subspace in (True, False) for fault in kinds]
     tasks = [Machine(sub, BAD, chosen.features, chosen.machines, **kinds[fault]) for sub, fault in conditions]
-    found = machines_of(executor, "faults", tasks, chosen, central=False)
+    found = machines_of(engines, "faults", tasks, chosen, central=False)
     setting = f"p={chosen.features}, {chosen.machines} machines, {BAD:.0%} outliers, {chosen.repeats} repeats"
     for subspace in (True, False):
         lines = [
@@ -187,7 +186,7 @@ def faults(executor: Executor, chosen: argparse.Namespace) -> None:
         table(title, ["mean", "std", "least", "greatest"], lines)
 
 
-def poison(executor: Executor, chosen: argparse.Namespace) -> None:
+def poison(engines: Engines, chosen: argparse.Namespace) -> None:
     """Merged regressions with 45 % of the parts poisoned; errors as multiples of those of the clean mean."""
     p, rows = chosen.features, 40 * chosen.features
     kinds = {"clean": 0, "turned": POISONED, "far": POISONED, "near": POISONED}
@@ -196,7 +195,7 @@ def poison(executor: Executor, chosen: argparse.Namespace) -> None:
     def one(repeat: int) -> list[Errors]:
         truth = truth_of(repeat, p, subspace=False)
         errors = []
-        for found in estimates(executor, tasks, repeat, range(N_PARTS), rows):
+        for found in estimates(engines[chosen.engine], tasks, repeat, range(N_PARTS), rows):
             models = [from_state(one) for one in found]
             coefficients = {how: merge_learners(models, how=how).model.coef_ for how in FORMS.values()}
             coefficients["a part"] = models[-1].coef_
@@ -228,14 +227,12 @@ def poison(executor: Executor, chosen: argparse.Namespace) -> None:
 def main() -> None:
     chosen = options()
     runs = {"figures": figures, "faults": faults, "poison": poison}
-    began = time.perf_counter()
-    executor = LocalExecutor(2) if chosen.engine == "local" else open_engine(slices=SLICES)
-    print(f"{chosen.engine} began in {time.perf_counter() - began:.0f} s", flush=True)
+    engines = Engines(slices=SLICES)
     try:
         for which in chosen.which:
-            runs[which](executor, chosen)
+            runs[which](engines, chosen)
     finally:
-        executor.close()
+        engines.close()
 
 
 if __name__ == "__main__":

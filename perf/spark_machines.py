@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
+from streamlearn.runtime.executor import LocalExecutor
 from streamlearn.runtime.rounds import Executor
 
 MASTER = "local-cluster[2,1,1024]"
@@ -20,6 +22,25 @@ def open_engine(slices: int | None = None) -> Executor:
     session = open_session(MASTER)
     session.sparkContext.setLogLevel("ERROR")
     return SparkExecutor(session, owns=True, slices=slices)
+
+
+class Engines:
+    """The executors, each started when it is first asked for."""
+
+    def __init__(self, slices: int | None = None) -> None:
+        self._slices = slices
+        self._open: dict[str, Executor] = {}
+
+    def __getitem__(self, name: str) -> Executor:
+        if name not in self._open:
+            began = time.perf_counter()
+            self._open[name] = LocalExecutor(2) if name == "local" else open_engine(self._slices)
+            print(f"{name} began in {time.perf_counter() - began:.0f} s", flush=True)
+        return self._open[name]
+
+    def close(self) -> None:
+        for executor in self._open.values():
+            executor.close()
 
 
 def processor_seconds() -> float:

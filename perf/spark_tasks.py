@@ -1,6 +1,6 @@
-"""What the machines of the distributed simulations do: make their rows, estimate, answer, or fail to.
+"""What the workers of the measurements of Spark do: machines of the simulations, files, and nothing.
 
-Rows are a function of seed and machine, so no data travel and one machine can be given those of all.
+Rows of a simulation are a function of seed and machine, so no data travel and one machine can be given those of all.
 """
 
 from __future__ import annotations
@@ -8,14 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from streamlearn import ORLRegressor
+from streamlearn import AUCRO, ORLRegressor
 from streamlearn.learners.robust.lts import LeastTrimmedSquaresFitter
 from streamlearn.learners.robust.subspace import SubspaceFitter, principal
 from streamlearn.runtime.rounds import Part
 from streamlearn.snapshot import nest
 
 D, TRIM, ENTRIES = 5, 0.5, 0.3
+AT_ONCE = 16_384
 
 
 def truth_of(seed: int, p: int, *, subspace: bool) -> np.ndarray:
@@ -134,3 +137,28 @@ class Regression:
         X = rng.normal(size=(part.end, self.p))
         y = X @ theta + rng.normal(size=part.end)
         return ORLRegressor(mode="batches", batch_size=self.batch).learn_many(X, y).state()
+
+
+@dataclass(frozen=True)
+class File:
+    """AUCRO on one Parquet file; the estimate is its state."""
+
+    def estimate(self, part: Part, model: object) -> dict:
+        return learned([part.partition]).state()
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """A round that costs what rounds cost."""
+
+    def estimate(self, part: Part, model: object) -> dict:
+        return {"part": part.index}
+
+
+def learned(paths: list[str]) -> AUCRO:
+    model = AUCRO(clip=None)
+    for path in paths:
+        for batch in pq.ParquetFile(path).iter_batches(AT_ONCE):
+            table = pa.Table.from_batches([batch])
+            model.learn_many(table.drop_columns(["y"]), table.column("y").to_numpy())
+    return model

@@ -33,9 +33,8 @@ def passing(flag: str):
     return work
 
 
-def main(folder: Path, bootstrap: str, topic: str) -> None:
-    session = open_session("local-cluster[2,1,1024]")
-    session.sparkContext.setLogLevel("ERROR")
+def learn(session, folder: Path, bootstrap: str, topic: str) -> str:
+    """Learn the messages that are there and not learned yet; return the counts."""
     register_topics(session)
     given = {"topics": topic, "kafka.bootstrap.servers": bootstrap, "max_messages": "200"}
     messages = session.readStream.format("streamlearn-kafka").options(**given).load()
@@ -45,9 +44,11 @@ def main(folder: Path, bootstrap: str, topic: str) -> None:
     learner = StreamLearner(AUCRO(clip=None), folder / "state", label="y", merge="mean")
     learn_stream(rows, learner, availableNow=True).awaitTermination()
     learner.learner.save(folder / "model.safetensors")
-    print(f"epochs {learner.epoch + 1} rows {learner.rows}")
-    session.stop()
+    return f"epochs {learner.epoch + 1} rows {learner.rows}"
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *sys.argv[2:])
+    opened = open_session("local-cluster[2,1,1024]")
+    opened.sparkContext.setLogLevel("ERROR")
+    print(learn(opened, Path(sys.argv[1]), *sys.argv[2:]))
+    opened.stop()

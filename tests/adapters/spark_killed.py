@@ -9,17 +9,18 @@ from streamlearn.adapters.spark_stream import StreamLearner, learn_stream
 from streamlearn import AUCRO
 
 
-def main(folder: Path) -> None:
-    session = open_session("local[2]")
-    session.sparkContext.setLogLevel("ERROR")
+def learn(session, folder: Path) -> str:
+    """Learn what is in the folder and not learned yet; return the counts."""
     schema = session.read.parquet(str(folder / "in")).schema
     stream = session.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
     learner = StreamLearner(AUCRO(clip=None), folder / "state", label="y", merge="mean")
     learn_stream(stream, learner, availableNow=True).awaitTermination()
     learner.learner.save(folder / "model.safetensors")
-    print(f"epochs {learner.epoch + 1} rows {learner.rows}")
-    session.stop()
+    return f"epochs {learner.epoch + 1} rows {learner.rows}"
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    opened = open_session("local[2]")
+    opened.sparkContext.setLogLevel("ERROR")
+    print(learn(opened, Path(sys.argv[1])))
+    opened.stop()

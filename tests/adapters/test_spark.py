@@ -24,6 +24,7 @@ from streamlearn.learners.merging import merge_learners
 from streamlearn.learners.registry import from_state
 from streamlearn.runtime.executor import LocalExecutor
 from streamlearn.runtime.rounds import Part
+from tests.adapters import spark_kafka_killed, spark_killed
 from tests.runtime.round_tasks import Deadly, Failing, Learned, Muffled, Summed
 
 pytestmark = [
@@ -31,8 +32,6 @@ pytestmark = [
     pytest.mark.filterwarnings("default"),  # pyspark's own
 ]
 ROOT = Path(__file__).parents[2]
-HELPER = Path(__file__).with_name("spark_killed.py")
-KAFKA_HELPER = Path(__file__).with_name("spark_kafka_killed.py")
 LONGEST_S = 600  # of a process that takes half a minute where nothing else runs
 PARTS = [Part(k, "seed", k, 300) for k in range(5)]
 
@@ -130,11 +129,13 @@ def test_a_data_frame_gives_the_model_of_one_process(session):
 
 
 def test_poisoned_partitions_are_outvoted(session):
-    X, y = rows(4000)
-    part = np.arange(4000) % 9
+    X, y = rows(3600)
+    part = np.arange(3600) % 9
     y[part < 4] = -20.0 * y[part < 4] + 500.0
     data = [(*map(float, x), float(t), int(p)) for x, t, p in zip(X, y, part, strict=True)]
-    frames = session.createDataFrame(data, ["a", "b", "c", "y", "part"]).repartitionByRange(9, "part").drop("part")
+    frames = (
+        session.createDataFrame(data, ["a", "b", "c", "y", "part"]).repartitionByRange(9, "part").drop("part").cache()
+    )
     learner = ORLRegressor(mode="batches", batch_size=100)
     found = fit(learner, frames, label="y")
     assert found.model.coef_ == pytest.approx([1.0, -1.0, 0.5], abs=0.2)
@@ -159,11 +160,12 @@ def test_columns_that_do_not_fit_are_refused(session):
         fit(ORLRegressor(mode="batches"), data, label="b")
 
 
-def run_stream(folder, *arguments, crash="", code=0, helper=HELPER):
+def kill_stream(helper, folder, *arguments, crash):
+    """Learn a stream in a process of its own, which kills itself at a place."""
     environment = {**os.environ, "STREAMLEARN_CRASH_AT": crash}
     with (folder / "log").open("w") as log:
         done = subprocess.run(
-            [sys.executable, str(helper), str(folder), *arguments],
+            [sys.executable, helper.__file__, str(folder), *arguments],
             stdout=log,
             stderr=subprocess.STDOUT,
             env=environment,
@@ -171,12 +173,13 @@ def run_stream(folder, *arguments, crash="", code=0, helper=HELPER):
             check=False,
             timeout=LONGEST_S,
         )
-    text = (folder / "log").read_text()
-    assert done.returncode == code, text
-    return text
+    assert done.returncode == -signal.SIGKILL, (folder / "log").read_text()
 
 
-def test_a_stream_is_learned_exactly_once_though_the_driver_is_killed_around_its_checkpoint(tmp_path):
+# A start of Spark takes longer than these streams: those that nobody kills are learned in the session of all tests.
+
+
+def test_a_stream_is_learned_exactly_once_though_the_driver_is_killed_around_its_checkpoint(session, tmp_path):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     plain, killed = tmp_path / "plain", tmp_path / "killed"
     for folder in (plain, killed):
@@ -186,11 +189,11 @@ def test_a_stream_is_learned_exactly_once_though_the_driver_is_killed_around_its
             path = folder / "in" / f"{k}.parquet"
             pq.write_table(pa.table({**{n: X[:, j] for j, n in enumerate("abc")}, "y": (y > 0).astype(int)}), path)
             os.utime(path, (time.time() - 100 + k, time.time() - 100 + k))  # the order in which Spark takes them
-    assert "epochs 4 rows 800" in run_stream(plain)
+    assert spark_killed.learn(session, plain) == "epochs 4 rows 800"
     # Learned and saved, not committed by Spark; then learned, not saved.
-    run_stream(killed, crash="before_commit:2", code=-signal.SIGKILL)
-    run_stream(killed, crash="after_write:2", code=-signal.SIGKILL)
-    assert "epochs 4 rows 800" in run_stream(killed)
+    kill_stream(spark_killed, killed, crash="before_commit:2")
+    kill_stream(spark_killed, killed, crash="after_write:2")
+    assert spark_killed.learn(session, killed) == "epochs 4 rows 800"
     assert (killed / "model.safetensors").read_bytes() == (plain / "model.safetensors").read_bytes()
 
 
@@ -233,12 +236,12 @@ def test_topics_are_learned_exactly_once_though_executor_and_driver_are_killed(s
     for folder in (plain, killed):
         folder.mkdir()
     given = (real_broker.bootstrap, topic)
-    assert "epochs 3 rows 600" in run_stream(plain, *given, helper=KAFKA_HELPER)
+    assert spark_kafka_killed.learn(session, plain, *given) == "epochs 3 rows 600"
     # An executor in the middle of the first micro-batch, then the driver between saving the second and Spark's commit.
     (killed / "kill").touch()
-    run_stream(killed, *given, helper=KAFKA_HELPER, crash="before_commit:2", code=-signal.SIGKILL)
+    kill_stream(spark_kafka_killed, killed, *given, crash="before_commit:2")
     assert not (killed / "kill").exists()
-    assert "epochs 3 rows 600" in run_stream(killed, *given, helper=KAFKA_HELPER)
+    assert spark_kafka_killed.learn(session, killed, *given) == "epochs 3 rows 600"
     assert (killed / "model.safetensors").read_bytes() == (plain / "model.safetensors").read_bytes()
 
 
