@@ -46,6 +46,14 @@ def require_mergeable(learner: object) -> None:
         raise BadParameter(f"merge: learner must be one of {list(MERGES)}, got {name}")
 
 
+def adds_up(learner: Learner) -> bool:
+    """Return whether the mean of means is the mean: whole covariances, which parts can be added to as they come in.
+
+    They are also the ones worth adding up at once, O(p^2) numbers each; all other estimates are O(p).
+    """
+    return MERGES.get(type(learner).__name__) == _AUC and getattr(learner, "_wide", None) is None
+
+
 def merge_learners(
     models: Sequence[Learner], *, how: How = "trimmed", trim: float = 0.5, before: Learner | None = None
 ) -> Merged:

@@ -11,8 +11,9 @@ import numpy as np
 
 from streamlearn.contracts import FloatArray, Position, Snapshot, Takes
 from streamlearn.errors import BadJob, BadParameter
+from streamlearn.learners.consensus import Consensus
 from streamlearn.learners.learner import Learner
-from streamlearn.learners.merging import Merged, merge_learners, require_mergeable
+from streamlearn.learners.merging import Merged, adds_up, merge_learners, require_mergeable
 from streamlearn.learners.registry import from_state
 from streamlearn.runtime.assemble import checkpoint_folder, make_dead_letters, make_track, meaning
 from streamlearn.runtime.checkpoint import Checkpoint, CheckpointFolder, check_same_job
@@ -42,6 +43,9 @@ Say = Callable[[str], None]
 class Rounds:
     """The driver's side of a job in parts: all that it holds goes into its checkpoints.
 
+    Where the mean is asked for, and models that add up, they are added at once: the driver then holds one model however
+    many the parts. Every other merge looks at all estimates together.
+
     Attributes
     ----------
     job : Job
@@ -49,12 +53,15 @@ class Rounds:
     dead_letters : DeadLetters
     estimates : list of dict
         Those of the first parts, in their order.
+    added : dict of int to dict
+        By learner, the state of the model that the learners of these parts were added to; they are not in `estimates`.
     """
 
     job: Job
     parts: list[Part]
     dead_letters: DeadLetters
     estimates: list[Snapshot] = field(default_factory=list)
+    added: dict[int, Snapshot] = field(default_factory=dict)
 
     @property
     def events(self) -> int:
@@ -65,7 +72,23 @@ class Rounds:
         """Take the estimates of the next parts; their bad events go out."""
         for one in estimates:
             self.dead_letters.take(bad_from_text(one.pop("bad")))
-            self.estimates.append(one)
+        if engine_of(self.job).merge == "mean":
+            for index in range(len(self.job.learners)):
+                self._add(index, estimates)
+        self.estimates += estimates
+
+    def _add(self, index: int, estimates: list[Snapshot]) -> None:
+        """Add the models of the next parts to the one of the parts before, and take them out of the estimates."""
+        name = f"track/{index}/learner"
+        models: list[Learner] = [from_state(below(name, one)) for one in estimates]
+        if index in self.added:
+            models.insert(0, from_state(self.added[index]))
+        if (self.estimates and index not in self.added) or not all(adds_up(model) for model in models):
+            return
+        self.added[index] = merge_learners(models, how="mean").model.state()
+        for one in estimates:
+            for key in [key for key in one if key.startswith(f"{name}/")]:
+                del one[key]
 
     def snapshot(self, kept: dict[str, str]) -> Checkpoint:
         """Return everything as a checkpoint."""
@@ -73,6 +96,8 @@ class Rounds:
         state: Snapshot = nest("dead_letters", self.dead_letters.state())
         for part, one in zip(done, self.estimates, strict=True):
             state |= nest(f"part/{part.index}", one)
+        for index, model in self.added.items():
+            state |= nest(f"added/{index}", model)
         positions = {part.partition: Position(part.partition, offset=part.end) for part in done}
         return Checkpoint(self.events, kept, tuple(positions.values()), state)
 
@@ -84,6 +109,9 @@ class Rounds:
             if not one:
                 break
             self.estimates.append(one)
+        for index in range(len(self.job.learners)):
+            if one := below(f"added/{index}", saved.state):
+                self.added[index] = one
 
 
 def engine_of(job: Job) -> EngineSection:
@@ -117,9 +145,10 @@ def run_parts(job: Job, stop: Stop, say: Say, *, fresh: bool = False) -> tuple[l
     rounds = Rounds(
         job, plan_parts(job.source, find_files(job.source_paths), engine.parts), make_dead_letters(job, None)
     )
+    keys = ["parts", "merge", "trim", *(["round"] if engine.merge == "mean" else [])]  # added up round by round
     kept = {
         **meaning(job),
-        **{f"engine.{key}": repr(getattr(engine, key)) for key in ("parts", "merge", "trim")},
+        **{f"engine.{key}": repr(getattr(engine, key)) for key in keys},
         "engine.plan": plan_fingerprint(rounds.parts),
     }
     executor = open_executor(engine)
@@ -203,8 +232,19 @@ def _check_learners(job: Job) -> None:
 
 def _merge(rounds: Rounds, index: int) -> Merged:
     engine = engine_of(rounds.job)
+    if index in rounds.added:
+        return _added(rounds, index)
     models: list[Learner] = [from_state(below(f"track/{index}/learner", one)) for one in rounds.estimates]
     return merge_learners(models, how=engine.merge, trim=engine.trim)
+
+
+def _added(rounds: Rounds, index: int) -> Merged:
+    """Return the model that all parts were added to; what is no longer there has no distance."""
+    labelled = np.array([float(one[f"track/{index}/labelled"]) for one in rounds.estimates])
+    n = len(labelled)
+    shares = labelled / labelled.sum() if labelled.any() else np.full(n, 1.0 / n)
+    found = Consensus(np.zeros(0), shares, np.full(n, np.nan), np.ones(n, dtype=np.bool_))
+    return Merged(from_state(rounds.added[index]), found)
 
 
 # What is told about it
@@ -248,7 +288,7 @@ def _reported(rounds: Rounds, merged: list[Merged], seconds: float) -> tuple[lis
         "learners": [
             {
                 "shares": one.found.shares.tolist(),
-                "distances": one.found.distances.tolist(),
+                "distances": [None if np.isnan(value) else value for value in one.found.distances.tolist()],
                 "trusted": one.found.trusted.tolist(),
             }
             for one in merged

@@ -10,10 +10,12 @@ import pytest
 
 from streamlearn import load
 from streamlearn.errors import BadEvent, BadJob
+from streamlearn.runtime.assemble import checkpoint_folder
 from streamlearn.runtime.job import read_job
 from streamlearn.runtime.part_task import MOST_BAD, PartTask, bad_from_text
 from streamlearn.runtime.parts import plan_parts
 from streamlearn.runtime.rounds import answer, estimate_of
+from streamlearn.snapshot import below
 
 JOB = """
 [source]
@@ -90,6 +92,16 @@ def test_the_merged_statistics_are_those_of_one_process(folder):
     header = whole._moments.F[:3]
     assert merged._moments.F[:3].tolist() == header.tolist()
     assert merged._moments.covariance(0, 1) == pytest.approx(whole._moments.covariance(0, 1), rel=1e-9)
+
+
+def test_the_driver_holds_one_model_of_those_that_are_added_up_and_all_of_the_others(folder):
+    for merge, held in (("mean", []), ("trimmed", [0, 1, 2, 3])):
+        run(folder, "--workers", "1", "--fresh", "--set", f"engine.merge={merge}", crash="after_save:3", code=-9)
+        saved = checkpoint_folder(read_job(folder / "job.toml")).newest()
+        parts = {k for k in range(6) if below(f"part/{k}/track/0/learner", saved.state)}
+        assert sorted(parts) == held
+        assert bool(below("added/0", saved.state)) == (merge == "mean")
+        assert "going on behind part 4 of 6" in run(folder, "--workers", "1", "--set", f"engine.merge={merge}")
 
 
 def test_a_part_that_hardly_fits_the_job_is_refused(folder):
