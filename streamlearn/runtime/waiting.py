@@ -21,7 +21,8 @@ EVENT, LABEL = 0, 1
 """Kinds of entries."""
 MATCHED, EXPIRED = 0, 1
 """How an entry was settled."""
-CACHE_KIB = 64 * 1024
+CACHE_KIB = 256 * 1024
+"""Pages kept in memory, as far as there are any. With a quarter of it a million events are read four times over."""
 FETCH_ROWS = 4096
 
 _SCHEMA = """
