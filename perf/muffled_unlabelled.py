@@ -23,10 +23,9 @@ from muffled_data import interval, trial
 from sklearn.metrics import roc_auc_score
 
 from streamlearn import HedgeMower1
-from streamlearn.learners.muffled.combine import muffle
 from streamlearn.learners.muffled.layers import Extra
 from streamlearn.learners.muffled.members import MEMBERS
-from streamlearn.learners.muffled.rectified import Pool, anchor_of, fit_pool, with_labelled
+from streamlearn.learners.muffled.rectified import Pool, fit_pool, weighed
 from streamlearn.learners.muffled.sample import Sample, derived_seed
 from streamlearn.learners.muffled.unlabelled import NAMES, fit_embedded
 
@@ -55,8 +54,7 @@ def weights_of(pool: Pool, y: np.ndarray, extras: list[Extra]) -> np.ndarray:
     """Return the weights of the pool's votes and those of further members, as the learner's first refit finds them."""
     H = np.hstack([pool.H, *(extra.held_out for extra in extras)])
     F = np.hstack([pool.F, *(extra.on_unlabelled for extra in extras)])
-    anchor = anchor_of(pool.H.shape[1], extras, conservative=False)
-    return muffle(H, y, with_labelled(F, H), tau=DEFAULT.tau, potential=DEFAULT.potential, anchor=anchor).weights
+    return weighed(H, y, F, extras, DEFAULT.tau, DEFAULT.potential).weights
 
 
 def run_trial(name: str, n_labels: int, seed: int, n_unlabelled: int = 3000) -> dict[str, float]:

@@ -14,6 +14,7 @@ from streamlearn.errors import BadParameter, BadShape, BadValue
 from streamlearn.learners.muffled.combine import muffle, rectified_b
 from streamlearn.learners.muffled.descent import exact_step, step_by_bisection
 from streamlearn.learners.muffled.potentials import POTENTIALS
+from streamlearn.learners.muffled.rectified import spreads
 from streamlearn.learners.muffled.slack import certified_error
 from tests.naive import muffled as naive
 
@@ -260,3 +261,26 @@ def test_a_member_of_noise_weighs_less_than_under_an_equal_vote_with_every_poten
         warnings.simplefilter("error")
         shares = [muffle(H, y, F, tau=tau, potential=potential).weights * F.std(axis=0) for tau in (10.0, 1e9)]
     assert shares[0][-1] / shares[0].sum() < 0.7 * shares[1][-1] / shares[1].sum()
+
+
+def test_shares_of_the_anchor_are_of_the_sizes_given():
+    rng = np.random.default_rng(5)
+    y = np.where(rng.random(60) < 0.1, 1.0, -1.0)
+    # A rare class: one vote is nearly the same for every event, one ranks as much of both classes.
+    signal = rng.normal(size=(500, 2))
+    F = np.clip(np.column_stack([-0.9 + 0.05 * signal[:, 0], 0.3 * signal[:, 1]]), -1.0, 1.0)
+    H = np.column_stack([-0.9 + 0.05 * y, 0.1 * y])
+    anchor = np.array([0.8, 0.2])
+    by_spread = muffle(H, y, F, tau=1e9, anchor=anchor, sizes=spreads(F)).weights * F.std(axis=0)
+    assert by_spread / by_spread.sum() == pytest.approx(anchor, abs=1e-6)
+    by_squares = muffle(H, y, F, tau=1e9, anchor=anchor).weights * F.std(axis=0)
+    assert by_squares[1] > by_squares[0]  # what ranks is then the vote of the smaller share
+    squares = np.sqrt(np.square(F).mean(axis=0))
+    given = muffle(H, y, F, anchor=anchor, sizes=squares)
+    assert given.weights.tolist() == muffle(H, y, F, anchor=anchor).weights.tolist()
+
+
+def test_a_vote_that_never_changes_has_no_spread_and_one_that_hardly_does_a_small_one():
+    line = np.linspace(-1.0, 1.0, 1000)
+    F = np.column_stack([np.full(1000, 0.1), np.full(1000, 1.0 / 3.0), line, 0.5 + 1e-4 * line])
+    assert spreads(F) == pytest.approx([0.0, 0.0, F[:, 2].std(), 0.005])

@@ -63,6 +63,7 @@ def muffle(
     tau: float = 10.0,
     potential: str = "square",
     anchor: FloatArray | None = None,
+    sizes: FloatArray | None = None,
 ) -> Muffled:
     """Return the weights of members by their votes on labelled and unlabelled events.
 
@@ -84,6 +85,8 @@ def muffle(
         Those with a kink are rounded off over 0.05.
     anchor : float64[n_members] or None
         Shares of the members, of sum 1; None = equal.
+    sizes : float64[n_members] or None
+        By which votes are made alike before shares are given out; None = their root mean squares.
 
     Returns
     -------
@@ -100,10 +103,10 @@ def muffle(
             f"muffle: H, y, F must be [n, p], [n], [N, p] with n, N >= 1, got {H.shape}, {y.shape}, {F.shape}"
         )
     shares = np.full(p, 1.0 / p) if anchor is None else anchor
-    rms = np.sqrt(np.square(F).mean(axis=0))
-    least = rms[rms > 0.0].min(initial=np.inf)
+    size = np.sqrt(np.square(F).mean(axis=0)) if sizes is None else sizes
+    least = size[size > 0.0].min(initial=np.inf)
     # A member that never votes keeps its (empty) vote as it is.
-    scale = np.divide(least, rms, where=rms > 0.0, out=np.ones(p))
+    scale = np.divide(least, size, where=size > 0.0, out=np.ones(p))
     Hs, Fs = H * scale, F * scale
     v, v_unlabelled = Hs @ shares, Fs @ shares
     kappa = max(float(v @ y) / max(float(v @ v), 1e-300), _LEAST_KAPPA)

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamlearn.contracts import FloatArray
 from streamlearn.learners.muffled.clusters import Clusters
-from streamlearn.learners.muffled.combine import muffle
+from streamlearn.learners.muffled.combine import Muffled, muffle
 from streamlearn.learners.muffled.layers import Extra, Layer, Layered
 from streamlearn.learners.muffled.members import Member
 from streamlearn.learners.muffled.model import Model, Voting
@@ -35,8 +35,13 @@ SHARES: dict[frozenset[str], dict[str, float]] = {
 _GROUPS = {OwnLayer.kind: "base", Clusters.kind: Embedded.kind}
 """Group of those members that have none of their own."""
 
-KEPT = 0.7
-"""Share of the last refit's weights in those of the next: what ten more labels change is mostly noise."""
+KEPT = 0.3
+"""Share of the last refit's weights in those of the next: what ten more labels change is mostly noise.
+
+Of the shares that gain on the mean of streams they were not chosen on, the one with the smallest loss on any of them.
+"""
+
+_LEAST_SPREAD, _ROUNDING = 0.01, 1e-9
 
 Maker = Callable[[Sample, int], Member]
 
@@ -126,10 +131,56 @@ def anchor_of(n_base: int, extras: Sequence[Extra], *, conservative: bool) -> Fl
     """
     kinds = ["base"] * n_base
     for extra in extras:
-        kinds += [_GROUPS.get(extra.layer.kind, extra.layer.kind)] * len(extra.layer.names)
+        kinds += [_group(extra)] * len(extra.layer.names)
     present = frozenset(kinds)
     shares = SHARES[frozenset({"base"}) if conservative else present]
     return np.array([shares.get(kind, 0.0) / kinds.count(kind) for kind in kinds])
+
+
+def weighed(
+    H: FloatArray,
+    y: FloatArray,
+    F: FloatArray,
+    extras: Sequence[Extra],
+    tau: float,
+    potential: str,
+    *,
+    conservative: bool = False,
+) -> Muffled:
+    """Return the weights of a pool's votes, those of further members behind them.
+
+    Parameters
+    ----------
+    H, y, F, tau, potential
+        As in `muffle`.
+    extras, conservative
+        As in `fit_pool`.
+    """
+    F = with_labelled(F, H)
+    n_base = H.shape[1] - sum(len(extra.layer.names) for extra in extras)
+    learned = any(_group(extra) == Embedded.kind for extra in extras)
+    sizes = spreads(F) if learned else None
+    anchor = anchor_of(n_base, extras, conservative=conservative)
+    return muffle(H, y, F, tau=tau, potential=potential, anchor=anchor, sizes=sizes)
+
+
+def spreads(F: FloatArray) -> FloatArray:
+    """Return the standard deviation of each vote, at least a hundredth of its size, 0 where it never changes.
+
+    Where one class is rare, nine tenths of a forest's vote are the same for every event and rank nothing, while the
+    neighbours' vote is of both classes alike. Made alike by their squares, it would have the ranking to itself,
+    whatever its share.
+
+    Parameters
+    ----------
+    F : float64[n_rows, n_votes]
+    """
+    sd, size = F.std(axis=0), np.sqrt(np.square(F).mean(axis=0))
+    return np.asarray(np.where(sd > _ROUNDING * size, np.maximum(sd, _LEAST_SPREAD * size), 0.0))
+
+
+def _group(extra: Extra) -> str:
+    return _GROUPS.get(extra.layer.kind, extra.layer.kind)
 
 
 def fit_pool(
@@ -166,8 +217,7 @@ def fit_pool(
     )
     held_out = [*(member.held_out for member in (*trees, *linear)), *(extra.held_out for extra in extras)]
     H = np.hstack(held_out)
-    anchor = anchor_of(n_base, extras, conservative=conservative)
-    found = muffle(H, sample.y, with_labelled(F, H), tau=tau, potential=potential, anchor=anchor)
+    found = weighed(H, sample.y, F, extras, tau, potential, conservative=conservative)
     names = [name for member in (*trees, *linear) for name in member.names]
     names += [name for extra in extras for name in extra.layer.names]
     before = np.array([sample.weights.get(name, w) for name, w in zip(names, found.weights, strict=True)])

@@ -63,12 +63,16 @@ class Trees:
         found: IntArray = self.nodes[out, 3].astype(np.int64)
         return found
 
+    @cached_property
+    def _group(self) -> tuple[FloatArray, IntArray, FloatArray]:
+        """Values node by node, and these trees as the only group of a model."""
+        groups = np.array([[0, len(self.roots), self.n_columns, 0, self.link, 0]])
+        return at_nodes(self.nodes[:, 3], self.values), groups, np.array([self.offset])
+
     def votes(self, keys: kernels.Keys) -> FloatArray:
         """Return float64[n_rows, n_columns]."""
         out = np.empty((len(keys), self.n_columns))
-        groups = np.array([[0, len(self.roots), self.n_columns, 0, self.link, 0]])
-        values, offsets = at_nodes(self.nodes[:, 3], self.values), np.array([self.offset])
-        kernels.tree_votes(*self.descents, values, groups, offsets, laid_out(keys), *scratch(), out)
+        kernels.tree_votes(*self.descents, *self._group, laid_out(keys), *scratch(), out)
         return out
 
     def votes_without(self, keys: kernels.Keys, used: BoolArray) -> FloatArray:
