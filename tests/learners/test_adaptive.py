@@ -8,6 +8,7 @@ import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
 from streamlearn import AUCRO, AdaptiveAUCRO
+from streamlearn.errors import BadParameter
 from streamlearn.kernels import auc, auc_means
 from streamlearn.learners.auc.adaptive import MEMORIES
 from tests.naive import auc as naive
@@ -51,6 +52,29 @@ def test_each_memory_says_bit_for_bit_what_an_aucro_of_its_own_says(width):
         assert memo[0, : len(MEMORIES)].tolist() == said_by(bank, x)
         for learner in (model, *bank):
             learner.learn_one(x, label)
+
+
+def test_memories_are_solved_as_seldom_as_those_of_an_aucro_that_is_told_so():
+    X, y = stream(n=200, m=6)
+    model, usual = AdaptiveAUCRO(solve_every=25), AdaptiveAUCRO()
+    bank = [AUCRO(half_life=m.half_life, clock="class" if m.by_class else "time", solve_every=25) for m in MEMORIES]
+    for x, label in zip(X, y, strict=True):
+        _, memo = model.forecast_columns(tuple(range(6)), x[None])
+        assert memo[0, : len(MEMORIES)].tolist() == said_by(bank, x)
+        for learner in (model, usual, *bank):
+            learner.learn_one(x, label)
+    assert model.score_many(X).tolist() != usual.score_many(X).tolist()
+    again = AdaptiveAUCRO.from_state(model.state())
+    assert again.solve_every == 25
+    for learner in (model, again):
+        learner.learn_many(X, y)
+    assert again.score_many(X).tolist() == model.score_many(X).tolist()
+
+
+@pytest.mark.parametrize("every", [0, 2.5, True, "8"])
+def test_how_often_is_a_whole_number(every):
+    with pytest.raises(BadParameter, match="AdaptiveAUCRO: solve_every must be a whole number >= 1 or None"):
+        AdaptiveAUCRO(solve_every=every)
 
 
 def test_a_memory_that_is_left_behind_by_the_width_is_undecided():

@@ -20,6 +20,7 @@ from streamlearn.learners.auc.wide import (
     NO_CHANCES,
     Covariance,
     Engine,
+    checked_every,
     checked_sketch,
     decay,
     first_bad_in,
@@ -71,6 +72,9 @@ class AdaptiveAUCRO(PairRejecter):
         Only for rate: in (0, 1].
     covariance, sketch_size
         As in `AUCRO`: what each memory keeps.
+    solve_every : int or None
+        As in `AUCRO`, for all memories. Solutions are most of what an event costs: rarer ones are cheaper, and rank
+        worse where the last few events say most.
     max_features : int
     positive : bool, int, float, str or None
         The positive label; None: True, 1 or the greater of the two.
@@ -104,6 +108,7 @@ class AdaptiveAUCRO(PairRejecter):
         reject_rate: float = 0.2,
         covariance: Covariance = "auto",
         sketch_size: int = 32,
+        solve_every: int | None = None,
         max_features: int = 65_536,
         positive: Label | None = None,
     ) -> None:
@@ -112,6 +117,7 @@ class AdaptiveAUCRO(PairRejecter):
         self.covariance = covariance
         self._among("covariance", COVARIANCES)
         self.sketch_size = checked_sketch(self.name, sketch_size)
+        self.solve_every = checked_every(self.name, solve_every)
         self.max_features = max_features
         self.positive = positive
         self._kept = list(range(len(MEMORIES)))
@@ -146,6 +152,7 @@ class AdaptiveAUCRO(PairRejecter):
             memory, H = MEMORIES[column], self._bank.memory(e)
             H[slots.DECAY] = decay(memory.half_life)
             H[slots.CLASS_CLOCK] = memory.by_class
+            H[slots.EVERY] = 0.0 if self.solve_every is None else self.solve_every
             H[slots.REGULARIZATION] = REGULARIZATION_OF_STEPS if takes_steps(self._bank) else -1.0
             H[slots.COLUMN] = column
 

@@ -22,6 +22,7 @@ from streamlearn.learners.auc.wide import (
     NOTHING,
     Covariance,
     Engine,
+    checked_every,
     checked_sketch,
     decay,
     first_bad_in,
@@ -165,9 +166,7 @@ class AUCRO(PairRejecter):
             self._number("regularization", self.regularization, SMALLEST_REGULARIZATION, math.inf)
         self._among("covariance", COVARIANCES)
         self._check_covariance()
-        every = self.solve_every
-        if every is not None and (isinstance(every, bool) or not isinstance(every, int) or every < 1):
-            raise BadParameter(f"{self.name}: solve_every must be a whole number >= 1 or None, got {every!r}")
+        checked_every(self.name, self.solve_every)
 
     def _check_covariance(self) -> None:
         if self.solver == "sgd" and self.covariance not in ("auto", "full"):

@@ -69,6 +69,13 @@ def checked_sketch(who: str, size: int) -> int:
     return size
 
 
+def checked_every(who: str, every: int | None) -> int | None:
+    """Return after how many events weights are solved, None for a schedule, or raise BadParameter."""
+    if every is not None and (isinstance(every, bool) or not isinstance(every, int) or every < 1):
+        raise BadParameter(f"{who}: solve_every must be a whole number >= 1 or None, got {every!r}")
+    return every
+
+
 def decay(half_life: float | None) -> float:
     """Return what an event weighs beside the next one."""
     return 1.0 if half_life is None else max(0.5 ** (1.0 / half_life), SMALLEST_DECAY)
