@@ -77,6 +77,7 @@ class CheckpointFolder:
         self.path = path
         self.keep = keep
         self._lock: int | None = None
+        self._uncommitted: Path | None = None  # its log is wanted until there is a newer checkpoint
 
     def lock(self) -> None:
         """Shut out other processes: two that save here would undo each other's work.
@@ -115,6 +116,9 @@ class CheckpointFolder:
             self.lock()
         target = self.path / _NAME.format(checkpoint.events)
         snapshot.write_atomic(target, checkpoint.pack())
+        if self._uncommitted not in {None, target}:
+            self._remove(filter(None, [self._uncommitted]))
+        self._uncommitted = None
         reach("after_save")
         for old in self.files()[: -self.keep]:
             old.unlink()
@@ -163,7 +167,8 @@ class CheckpointFolder:
         Checkpoint or None
             None where the job has not begun.
         Checkpoint or None
-            The newest of those behind it, which are removed: their outputs were never seen.
+            The newest of those behind it, whose outputs were never seen; it stays until another one is saved, in case
+            that its work is lost once more. The others are removed.
 
         Raises
         ------
@@ -183,6 +188,7 @@ class CheckpointFolder:
             )
         behind = [path for path in files if path.name > wanted]
         later = self._sound(behind[-1]) if behind else None
+        self._uncommitted = behind.pop() if later is not None else None
         self._remove(behind)
         self._remove(self.path.glob(_LEFT_BEHIND))
         return Checkpoint.read(found[0]), later

@@ -118,6 +118,21 @@ def test_a_live_job_that_was_killed_uses_each_label_once(world):
     assert job.report()["events"] == N_EVENTS
 
 
+@pytest.mark.parametrize("time", ['time = "t"', ""], ids=["by time", "in turns"])
+def test_predictions_in_a_file_are_made_again_where_dead_letters_in_a_topic_were_not_committed(world, time):
+    job, _ = world.job("live", time, until="")
+    job.sink = 'predictions = "out/predictions.ndjson"'
+    path = job.folder / "out" / "predictions.ndjson"
+
+    assert job.start("before_commit:3").wait() == -signal.SIGKILL, job.errors()[-3000:]
+    lost, predictions = job.saved_events(), path.read_bytes()
+    assert job.start("before_commit:1").wait() == -signal.SIGKILL, job.errors()[-3000:]
+
+    assert job.saved_events() == lost
+    assert path.read_bytes() == predictions
+    assert len(predictions.splitlines()) > EVERY
+
+
 def test_bad_labels_are_dead_letters_that_say_where_they_came_from(real_broker, tmp_path):
     world = World(real_broker, tmp_path, 1)
     produce(real_broker, world.labels, [b"{not json"])

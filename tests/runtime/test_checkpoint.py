@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -131,13 +132,17 @@ def numbered(folder, *events):
     return folder
 
 
-def test_the_committed_checkpoint_is_chosen_and_what_was_saved_behind_it_removed(tmp_path):
-    folder = numbered(CheckpointFolder(tmp_path / "c", 3), 0, 10, 20)
+@pytest.mark.parametrize("next_one", [15, 25, 30])
+def test_the_committed_checkpoint_is_chosen_and_the_last_one_behind_it_stays_until_the_next(tmp_path, next_one):
+    folder = numbered(CheckpointFolder(tmp_path / "c", 4), 0, 10, 20, 25)
 
-    saved, later = folder.committed(10)
+    for again in (folder, CheckpointFolder(tmp_path / "c", 4)):
+        saved, later = again.committed(10)
+        assert (saved.events, later.events) == (10, 25)
+        assert [int(path.name[5:17]) for path in again.files()] == [0, 10, 25]
+    again.save(replace(saved, events=next_one))
 
-    assert (saved.events, later.events) == (10, 20)
-    assert [path.name for path in folder.files()] == ["ckpt-000000000000.safetensors", "ckpt-000000000010.safetensors"]
+    assert [int(path.name[5:17]) for path in again.files()] == [0, 10, next_one]
 
 
 def test_a_job_that_died_before_its_first_commit_goes_on_from_its_first_checkpoint(tmp_path):

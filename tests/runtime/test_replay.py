@@ -108,7 +108,18 @@ class Live:
         pass
 
 
-def make_loop(folder: Path, topic: Topic, events, labels, patience: Patience, every: int, tracks=None) -> Loop:
+class Killer(Observer):
+    """Kills the job behind a number of batches, without a checkpoint."""
+
+    def moved(self, loop: Loop) -> None:
+        super().moved(loop)
+        if self.asked:
+            raise Killed
+
+
+def make_loop(
+    folder: Path, topic: Topic, events, labels, patience: Patience, every: int, tracks=None, watch=None
+) -> Loop:
     tracks = tracks or [Track("naive", NaiveLogistic(), [make_metric("logloss"), make_metric("auc")])]
     vectoriser = Vectoriser()
     table = WaitingTable(folder / "waiting.sqlite", keep=3, remember=10**6)
@@ -127,13 +138,13 @@ def make_loop(folder: Path, topic: Topic, events, labels, patience: Patience, ev
         late=LateLabels(tracks, vectoriser, table, patience),
         lead=Lead(["naive"]),
     )
-    return Loop(parts, Observer(), Observer())
+    return Loop(parts, Observer(), watch or Observer())
 
 
-def live_loop(folder: Path, topic: Topic, patience: Patience, seed: int) -> Loop:
+def live_loop(folder: Path, topic: Topic, patience: Patience, seed: int, watch=None) -> Loop:
     records = world(1)
     events, labels = Live("e", records.events, seed), Live("l", records.labels, seed + 1000)
-    return make_loop(folder, topic, events, labels, patience, every=30)
+    return make_loop(folder, topic, events, labels, patience, every=30, watch=watch)
 
 
 def state_of(path: Path) -> tuple[dict, dict]:
@@ -148,10 +159,11 @@ def state_of(path: Path) -> tuple[dict, dict]:
 @pytest.mark.parametrize(
     "patience", [Patience(10**6), Patience(10**6, timeout_s=12.0, time="t")], ids=["turns", "time"]
 )
+@pytest.mark.parametrize("again", [False, True], ids=["killed once", "killed again on the way"])
 @pytest.mark.parametrize("commit", [2, 3, 5])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_what_was_saved_but_never_committed_is_learned_again_in_the_turns_it_was_learned_in(
-    tmp_path, patience, commit, seed
+    tmp_path, patience, commit, seed, again
 ):
     topic = Topic()
     topic.kill_at = commit
@@ -160,7 +172,10 @@ def test_what_was_saved_but_never_committed_is_learned_again_in_the_turns_it_was
     lost = max((tmp_path / "checkpoints").glob("ckpt-*"))
     predictions, saved = (tmp_path / "predictions.ndjson").read_bytes(), state_of(lost)
 
-    topic.commits, topic.kill_at = 0, 2
+    if again:
+        with pytest.raises(Killed):
+            live_loop(tmp_path, topic, patience, seed + 50, Killer(stop_behind=3)).run()
+    topic.commits, topic.kill_at = 0, 1
     with pytest.raises(Killed):
         live_loop(tmp_path, topic, patience, seed + 77).run()
 
