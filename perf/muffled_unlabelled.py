@@ -4,8 +4,8 @@
 
 Three columns, AUC on fresh rows: the base pool; the pool with the four members learned on U; the control, where the
 same four members are learned on L in place of U. All three with the settings of the default HedgeMower1, but |U| = 3000
-in place of its 2000. Finished cells are kept in perf/out/ and not done again; --report makes the table of what there
-is. `--curve` draws AUC against |U|.
+in place of its 2000. Then what `clusters`, a fifth member on U that is off by default, adds to the four. Finished cells
+are kept in perf/out/ and not done again; --report makes the table of what there is. `--curve` draws AUC against |U|.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from muffled_data import interval, trial
 from sklearn.metrics import roc_auc_score
 
 from streamlearn import HedgeMower1
+from streamlearn.learners.muffled.clusters import fit_clusters
 from streamlearn.learners.muffled.layers import Extra
 from streamlearn.learners.muffled.members import MEMBERS
 from streamlearn.learners.muffled.rectified import Pool, fit_pool, weighed
@@ -48,6 +49,7 @@ SIZES = (100, 300, 1000, 3000)
 
 
 DEFAULT = HedgeMower1()
+CLUSTERS = "with clusters"
 
 
 def weights_of(pool: Pool, y: np.ndarray, extras: list[Extra]) -> np.ndarray:
@@ -71,12 +73,21 @@ def run_trial(name: str, n_labels: int, seed: int, n_unlabelled: int = 3000) -> 
             found[column] = found["base"]
             continue
         layer, held_out = fitted
-        weights = weights_of(pool, y, [Extra(layer, held_out, layer.votes(sample.unlabelled))])
+        learned = Extra(layer, held_out, layer.votes(sample.unlabelled))
+        weights = weights_of(pool, y, [learned])
         own = layer.votes(test)
         found[column] = roc_auc_score(y_test, np.hstack([votes, own]) @ weights)
         if column == "U":
             found |= {member: roc_auc_score(y_test, own[:, k]) for k, member in enumerate(NAMES)}
+            found[CLUSTERS] = with_clusters(sample, pool, learned, votes, own, test, y_test)
     return found
+
+
+def with_clusters(sample: Sample, pool: Pool, learned: Extra, votes, own, test, y_test) -> float:
+    """Return the AUC of the pool with the four members and the optional fifth one."""
+    layer, held_out = fit_clusters(sample)
+    extras = [learned, Extra(layer, held_out, layer.votes(sample.unlabelled))]
+    return roc_auc_score(y_test, np.hstack([votes, own, layer.votes(test)]) @ weights_of(pool, sample.y, extras))
 
 
 def table(results: dict) -> str:
@@ -84,7 +95,7 @@ def table(results: dict) -> str:
     lines = [
         "AUC; paired differences +- 95 % interval, * where it does not hold 0; at the right each member on U by itself",
         f"{'set':>14} {'labels':>6} {'trials':>6} {'base':>7} {'with U':>7} {'U - base':>17} {'U - control':>17} "
-        + members,
+        f"{'clusters - U':>17} " + members,
     ]
     for (name, n), trials in results.items():
         mean = {k: np.mean([t[k] for t in trials]) for k in trials[0]}
@@ -92,9 +103,12 @@ def table(results: dict) -> str:
         for against in ("base", "L"):
             d, half = interval([t["U"] - t[against] for t in trials])
             cells.append(f"{d:+.4f}+-{half:.4f}{'*' if abs(d) > half else ' '}")
+        added = [t[CLUSTERS] - t["U"] for t in trials if CLUSTERS in t]
+        d, half = interval(added) if added else (float("nan"), float("nan"))
+        cells.append(f"{d:+.4f}+-{half:.4f}{'*' if abs(d) > half else ' '}" if added else "")
         own = " ".join(f"{mean.get(m, float('nan')):12.3f}" for m in NAMES)
         numbers = f"{len(trials):>6} {mean['base']:7.3f} {mean['U']:7.3f}"
-        lines.append(f"{name:>14} {n:>6} {numbers} {cells[0]:>17} {cells[1]:>17} {own}")
+        lines.append(f"{name:>14} {n:>6} {numbers} {' '.join(f'{c:>17}' for c in cells)} {own}")
     for n in sorted({n for _, n in results}):
         for against in ("base", "L"):
             every = [interval([t["U"] - t[against] for t in tr]) for (_, k), tr in results.items() if k == n]
