@@ -14,8 +14,8 @@ river     the pipeline one writes by hand: confluent-kafka, orjson, River's Stan
 
 An event is JSON of 20 numbers with six decimals and a label (309 bytes). Seconds are from the first call of the client
 to the last event, by each process's own clock, so that imports are left out. Processor seconds are those of all threads
-of the process in that time; of a job those of the whole process less those of the same job on an empty topic. On a
-machine that is shared they say more than the wall's. `river` reads the first `--river-events`.
+of the process in that time: on a machine that is shared they say more than the wall's. `river` reads the first
+`--river-events`.
 
 Without --bootstrap Apache Kafka is started by .ci/kafka/broker.py, on the same machine, and stopped behind.
 Needs orjson (of the `dev` extra). Writes perf/out/kafka_speed.json.
@@ -94,7 +94,6 @@ class Ways:
     def __init__(self, args, bootstrap, work, partitions):
         self._args, self._bootstrap, self._work, self._partitions = args, bootstrap, work, partitions
         self._topic = fill(bootstrap, args.events, partitions)
-        self._start_s: dict[tuple[str, str], float] = {}
         self._empty = f"speed-empty-{partitions}"
         make_topic(bootstrap, self._empty, partitions)
         make_topic(bootstrap, "speed-predictions", 1)
@@ -112,12 +111,9 @@ class Ways:
         return {name: run for name, run in ways.items() if name.partition(",")[0] in wanted}
 
     def start(self):
-        """Run the jobs on an empty topic: compiled code gets into its cache, and what a start costs is known."""
+        """Run the jobs on an empty topic: compiled code gets into its cache."""
         for learner in self._args.learners:
-            self._start_s[learner, ""] = self._run(self._empty, learner, "")[1]
-        for way, sink in SINKS.items():
-            if way in self._args.ways:
-                self._start_s[self._args.learners[0], sink] = self._run(self._empty, self._args.learners[0], sink)[1]
+            self._run(self._empty, learner, "")
 
     def _route(self, name, events):
         words = [name, self._bootstrap, self._topic, self._partitions, events]
@@ -127,26 +123,21 @@ class Ways:
         return json.loads(done.stdout.splitlines()[-1])
 
     def _job(self, learner, sink):
-        start_s = self._start_s[learner, sink]
-        report, cpu_s = self._run(self._topic, learner, sink)
+        report = self._run(self._topic, learner, sink)
         assert report["events"] == self._args.events, report["events"]
-        auc = report["learners"][0]["metrics"]["auc"]
-        learning = report["timing"]["learners"][learner]
+        timing = report["timing"]
         return {
-            "events": report["events"], "seconds": report["timing"]["seconds"], "cpu_s": cpu_s - start_s, "auc": auc,
-            "learner_s": learning,
+            "events": report["events"], "seconds": timing["seconds"], "cpu_s": timing["processor_seconds"],
+            "auc": report["learners"][0]["metrics"]["auc"], "learner_s": timing["learners"][learner],
         }  # fmt: skip
 
     def _run(self, topic, learner, sink):
-        """Return the report of a job and the processor's seconds of its process."""
+        """Return the report of a job."""
         path = self._work / "job.toml"
         path.write_text(JOB.format(topic=topic, bootstrap=self._bootstrap, learner=learner) + sink)
-        before = os.times()
         command = [sys.executable, "-m", "streamlearn.runtime.cli", "run", path.name, "--fresh", "--json"]
         done = subprocess.run(command, cwd=self._work, check=True, capture_output=True, text=True)
-        after = os.times()
-        cpu_s = after.children_user + after.children_system - before.children_user - before.children_system
-        return json.loads(done.stdout.splitlines()[-1])["report"], cpu_s
+        return json.loads(done.stdout.splitlines()[-1])["report"]
 
 
 def rates(args, bootstrap, work):

@@ -75,7 +75,7 @@ def run_job(job: Job, stop: Stop, progress: Progress, *, fresh: bool = False) ->
         return _run_parts(job, stop, progress, fresh=fresh)
     parts = assemble(job)
     warm_up(parts.tracks, progress.display.say)
-    began = time.perf_counter()
+    began, processor = time.perf_counter(), time.process_time()
     with ExitStack() as opened:
         watches = [progress, *_monitor(job, progress.display.say, opened)]
         workers = opened.enter_context(RefitWorkers(job))
@@ -85,12 +85,13 @@ def run_job(job: Job, stop: Stop, progress: Progress, *, fresh: bool = False) ->
         progress.display.say("there was nothing new to read; --fresh starts anew")
     if not ended:
         return Outcome(ended=False, events=loop.events)
-    seconds = time.perf_counter() - began
+    seconds, processor_seconds = time.perf_counter() - began, time.process_time() - processor
     tracks = loop.parts.tracks
     for track in tracks:
         track.finish()
     timing = {
         "seconds": seconds,
+        "processor_seconds": processor_seconds,
         "events": loop.events - loop.resumed_at,
         "learners": {track.title: track.seconds for track in tracks},
     }
