@@ -45,7 +45,7 @@ WAYS = {
     "spark": "Spark, a file a part",
     "frame": "Spark, a data frame",
 }
-STEPS = [*WAYS, "rounds", "bytes", "merges"]
+STEPS = [*WAYS, "rounds", "merges", "bytes"]
 LEARNERS: dict[str, Callable[[], Learner]] = {
     "AUCRO": AUCRO,
     "ORLRegressor": lambda: ORLRegressor(mode="batches", batch_size=200),
@@ -241,7 +241,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--quick", action="store_true")
     chosen = parser.parse_args()
-    chosen.estimates, chosen.repeats, chosen.lengths = N_ESTIMATES, 7, (10_000, 100_000)
+    chosen.estimates, chosen.repeats, chosen.lengths = N_ESTIMATES, 5, (10_000, 100_000)
     if chosen.quick:
         chosen.rows, chosen.features, chosen.files, chosen.estimates, chosen.repeats = 20_000, 5, 4, 20, 2
         chosen.lengths = (1_000, 10_000)
