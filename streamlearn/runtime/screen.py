@@ -84,14 +84,17 @@ class _Search:
         if refusal is None:
             self.good.extend(rows.tolist())
         elif len(rows) == 1:
-            # Learners count the rows of the block they were asked about, which says nothing about the input.
-            self.refused[int(rows[0])] = KINDS[type(refusal)], _ROW.sub("", str(refusal))
+            self.refused[int(rows[0])] = refusal
         else:
             middle = len(rows) // 2
             self.run(rows[:middle])
             self.run(rows[middle:])
 
-    def _ask(self, rows: IntArray) -> Exception | None:
+    def _ask(self, rows: IntArray) -> tuple[str, str] | None:
+        """Return kind and reason of the first refusal.
+
+        Not the exception: whoever holds that keeps the arrays of this call alive, in a cycle of frames.
+        """
         taken = np.concatenate([np.array(self.good, dtype=np.int64), rows])
         whole = len(taken) == len(self._values)  # the common case, and then in order
         values, labels = (self._values, self._labels) if whole else (self._values[taken], self._labels[taken])
@@ -99,5 +102,6 @@ class _Search:
             try:
                 learner.check(self._names, values, labels)
             except REFUSALS as refusal:
-                return refusal
+                # Learners count the rows of the block they were asked about, which says nothing about the input.
+                return KINDS[type(refusal)], _ROW.sub("", str(refusal))
         return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -98,3 +100,15 @@ def test_the_reason_is_what_the_learner_said_without_its_row_number(cell, label,
     assert found.refused[2][0] == kind
     assert found.refused[2][1].startswith("NaiveLogistic: ")
     assert "row" not in found.refused[2][1]
+
+
+def test_refusals_leave_no_cycles_that_hold_arrays():
+    labels = np.empty(64, object)
+    labels[:] = [0, 1, *[2, 0] * 31]
+    gc.collect()
+    gc.disable()
+    try:
+        screen([NaiveLogistic()], ("a",), np.ones((64, 1)), labels)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
