@@ -45,7 +45,7 @@ WAYS = {
     "spark": "Spark, a file a part",
     "frame": "Spark, a data frame",
 }
-STEPS = [*WAYS, "rounds", "merges", "bytes"]
+STEPS = ["one", "pool", "spark", "rounds", "merges", "frame", "bytes"]
 LEARNERS: dict[str, Callable[[], Learner]] = {
     "AUCRO": AUCRO,
     "ORLRegressor": lambda: ORLRegressor(mode="batches", batch_size=200),
