@@ -44,7 +44,7 @@ def main():
     parser.add_argument("--data", type=Path, default=DATA)
     args = parser.parse_args()
     cases = (None, *args.every)
-    print(f"{'':26s}" + "".join(f"{f'solve_every={every}':>27s}" for every in cases))
+    print(f"{'':30s}" + "".join(f"{f'solve_every={every}':>28s}" for every in cases))
     for name in args.sets:
         X, y = (part[: args.rows] for part in read(args.data, name))
         table = {every: [] for every in cases}
@@ -57,7 +57,7 @@ def main():
         for taken in table.values():
             us = [seconds for _, seconds in taken]
             cells.append(f"{roc_auc_score(y, taken[0][0]):.4f} {np.median(us):5.1f} us ({min(us):.1f}-{max(us):.1f})")
-        print(f"{name:20s} ({X.shape[1]:2d})" + "".join(f"{cell:>27s}" for cell in cells), flush=True)
+        print(f"{name:25s} ({X.shape[1]:2d})" + "".join(f"{cell:>28s}" for cell in cells), flush=True)
 
 
 if __name__ == "__main__":
