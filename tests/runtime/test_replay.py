@@ -216,15 +216,18 @@ def test_a_dead_letter_of_an_event_that_could_not_be_learned_is_written_once_whe
 ):
     events, labels, patience, _ = make()
 
-    def run(topic: Topic, folder: Path) -> bool:
+    def run(topic: Topic, folder: Path) -> Loop:
         track = Track("naive", make()[-1], [make_metric("auc")])
         inputs = Renamed("e", events), Listed("l", labels)
-        return make_loop(folder, topic, *inputs, patience, every, [track]).run()
+        loop = make_loop(folder, topic, *inputs, patience, every, [track])
+        loop.run()
+        return loop
 
     whole = Topic()
     (tmp_path / "whole").mkdir()
-    run(whole, tmp_path / "whole")
-    assert whole.seen
+    late = run(whole, tmp_path / "whole").parts.late
+    assert late is not None
+    assert late.counts.refused == sum(letter.record < 0 for letter in whole.seen) > 0
     for commit in range(whole.commits, whole.commits - 4, -1):
         topic, folder = Topic(), tmp_path / str(commit)
         folder.mkdir()
