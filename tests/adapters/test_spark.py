@@ -1,5 +1,6 @@
 """Rounds, data frames and streams on a real Spark cluster of two executors; all tests share it."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -42,7 +43,8 @@ def session(tmp_path_factory):
     path = tmp_path_factory.mktemp("path")
     (path / "tests").symlink_to(ROOT / "tests")
     os.environ["PYTHONPATH"] = os.pathsep.join([str(path), os.environ.get("PYTHONPATH", "")])
-    opened = open_session("local-cluster[2,1,1024]", {"spark.sql.shuffle.partitions": "2"})
+    with contextlib.chdir(path):  # the driver's own workers look where it was started first
+        opened = open_session("local-cluster[2,1,1024]", {"spark.sql.shuffle.partitions": "2"})
     opened.sparkContext.setLogLevel("ERROR")
     yield opened
     opened.stop()
