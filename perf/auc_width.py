@@ -65,14 +65,15 @@ class River:
     """River's pipeline; the rows are dicts before the clock runs."""
 
     def __init__(self):
-        self.model, self.rows = logistic(), []
+        self.model, self.rows = logistic(), iter(())
 
     def prepare(self, X):
-        self.rows = [dict(enumerate(row)) for row in X.tolist()]
+        self.rows = iter([dict(enumerate(row)) for row in X.tolist()])  # of a turn, which comes in batches
 
     def test_then_learn_many(self, X, y):
         scores = np.empty(len(X))
-        for i, (x, label) in enumerate(zip(self.rows, y.tolist(), strict=True)):
+        for i, label in enumerate(y.tolist()):
+            x = next(self.rows)
             scores[i] = self.model.predict_proba_one(x).get(True, 0.5)
             self.model.learn_one(x, bool(label))
         return scores
