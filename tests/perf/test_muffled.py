@@ -139,3 +139,13 @@ def test_what_averaging_adds_is_printed(run, perf):
     text = run("muffled_kept.py", "--streams", "higgs_7500", "--shares", "0.05", "--events", "800", "--seeds", "1")
     assert line(text, "higgs_7500", "5%", "1")
     assert line(text, str(perf("muffled_kept").KEPT), "-", "0.0,").endswith("the default")
+
+
+@needs_data
+def test_streams_in_their_order_are_run_with_all_methods_and_reported(run):
+    arguments = ["--quick", "--seeds", "1", "--sets", "noaa_weather"]
+    text = run("muffled_ordered.py", *arguments, "--methods", "RF", "pool", "ranks")
+    columns = line(text, "noaa_weather", "1")
+    assert len(columns.split()) == 5
+    assert "ranks - pool" in text
+    assert "memories" not in text
