@@ -115,6 +115,18 @@ def check_test_then_learn_is_score_then_learn(make: Factory) -> None:
     assert same(one.state(), many.state())
 
 
+def check_a_forecast_does_not_know_which_way_round_its_label_shows_the_classes_to_be(make: Factory) -> None:
+    X, y = stream(6, n=30)
+    words = np.where(np.r_[1, 1, 0, y[3:]] == 1, "yes", "no").astype(object)
+    one, many = make(), make()
+    expected = []
+    for x, label in zip(X, words, strict=True):
+        expected.append(one.score_one(x))
+        one.learn_one(x, label)
+    assert many.test_then_learn_many(X, words).tolist() == expected
+    assert same(one.state(), many.state())
+
+
 def check_columns_give_what_the_verbs_give(make: Factory) -> None:
     X, y = stream(7)
     names = tuple(f"f{j}" for j in range(X.shape[1]))

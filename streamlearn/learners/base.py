@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamlearn.contracts import CodeArray, FeatureName, FloatArray, Label, Tested
-from streamlearn.errors import BadParameter
 from streamlearn.features.frames import frame_like, from_one, labels_of, series_like
 from streamlearn.kernels.rows import first_bad_row
 from streamlearn.learners.batch import (
@@ -146,8 +145,9 @@ class BinaryScorer(Learner):
         """Return the ranking score of each row, made before that row was learned; then it is learned."""
         rows = self._rows(X)
         made = Forecasts.empty(len(rows), self.memo_width)
+        made.told = np.full(len(rows), np.nan)
         self._take(rows, labels_of(self.name, X, y, len(rows)), made)
-        return series_like(X, made.scores, "score")
+        return series_like(X, np.where(np.isnan(made.told), made.scores, made.told), "score")
 
     def test_then_learn_columns(
         self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]
@@ -240,11 +240,18 @@ class BinaryScorer(Learner):
         labelled = Labelled(*pair.take_many(labels))
         for start, stop, swap in halves(len(rows), labelled.swap_at):
             if swap:
-                self._swap_classes()
+                self._exchange(rows, start, made)
             for a, b, growth in pieces_of(rows, start, stop, self):
                 self._piece(rows, slice(a, b), growth, labelled.codes[a:b], made)
         self._set_labels(pair)
         return labelled.codes
+
+    def _exchange(self, rows: Rows, row: int, made: Forecasts | None) -> None:
+        """Exchange the classes; before, score the row whose label shows it, where somebody asks for that score."""
+        if made is not None and made.told is not None:
+            part = slice(row, row + 1)
+            self._score(part_of(rows.values, part, self.n_features, self.takes_entries), made.told[part])
+        self._swap_classes()
 
     def _set_labels(self, pair: LabelPair) -> None:
         self._labels = pair
@@ -390,10 +397,3 @@ class BinaryScorer(Learner):
     def _take_labels_text(self, text: str) -> None:
         self._labels.from_text(text)
         self._set_labels(self._labels)
-
-
-def checked_reject_cost(who: str, reject_cost: float) -> float:
-    """Return a cost in (0, 0.5], or raise BadParameter."""
-    if isinstance(reject_cost, bool) or not isinstance(reject_cost, (int, float)) or not 0 < reject_cost <= 0.5:
-        raise BadParameter(f"{who}: reject_cost must be in (0, 0.5], got {reject_cost!r}")
-    return reject_cost

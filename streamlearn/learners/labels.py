@@ -200,3 +200,10 @@ def _untyped(item: Any) -> Label | None:
     if made != value or (not numpy and type(made) is not plain):
         raise ValueError(f"a label of type {kind} cannot be {value!r}")
     return made  # type: ignore[no-any-return]
+
+
+def checked_reject_cost(who: str, reject_cost: float) -> float:
+    """Return a cost in (0, 0.5], or raise BadParameter."""
+    if isinstance(reject_cost, bool) or not isinstance(reject_cost, (int, float)) or not 0 < reject_cost <= 0.5:
+        raise BadParameter(f"{who}: reject_cost must be in (0, 0.5], got {reject_cost!r}")
+    return reject_cost

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from streamlearn.contracts import FloatArray, Label
 from streamlearn.errors import BadParameter
 from streamlearn.kernels import reject as layout
-from streamlearn.learners.base import BinaryScorer, checked_reject_cost
+from streamlearn.learners.base import BinaryScorer
+from streamlearn.learners.labels import checked_reject_cost
 
 BLOCK = 8
 STEPS_PER_DOUBLING = 8

@@ -15,7 +15,8 @@ from streamlearn.errors import BadParameter, BadShape
 from streamlearn.features.frames import labels_of
 from streamlearn.learners.auc.holding import RateHold
 from streamlearn.learners.auc.wide import first_bad_in, rows_in
-from streamlearn.learners.base import BinaryScorer, checked_reject_cost
+from streamlearn.learners.base import BinaryScorer
+from streamlearn.learners.labels import checked_reject_cost
 
 ALPHA_ROOT = 0.17604  # alpha(d) = 0 at d = 0.176040..., rounded up
 DEFAULT_COSTS = np.linspace(0.5, 0.01, 50)

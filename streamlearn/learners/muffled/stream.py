@@ -18,7 +18,8 @@ from streamlearn.contracts import CodeArray, Document, FeatureName, FloatArray, 
 from streamlearn.errors import BadParameter, BadSnapshot
 from streamlearn.features.frames import from_one
 from streamlearn.kernels import muffled as kernels
-from streamlearn.learners.base import BinaryScorer, checked_reject_cost
+from streamlearn.learners.base import BinaryScorer
+from streamlearn.learners.labels import checked_reject_cost
 from streamlearn.learners.muffled.buffers import RESERVOIRS, Buffers
 from streamlearn.learners.muffled.clusters import medoids
 from streamlearn.learners.muffled.explain import Partition, partition
