@@ -37,7 +37,7 @@ def feed(metric: Metric, tested: Tested, labels: NDArray[Any]) -> None:
 
 
 def targets(labels: NDArray[Any]) -> FloatArray:
-    """Return labels as numbers to be predicted: float64[n], NaN where there is none."""
-    if labels.dtype == np.object_:
-        return np.array([np.nan if y is None else y for y in labels.tolist()], np.float64)
+    """Return labels as numbers to be predicted: float64[n], NaN where there is none, or text."""
+    if labels.dtype.kind in "OU":
+        return np.array([np.nan if y is None or isinstance(y, str) else y for y in labels.tolist()], np.float64)
     return labels.astype(np.float64)

@@ -226,9 +226,9 @@ def plot(report: Path, /, *, out: Path | None = None) -> int:
     out
         The picture; beside the report by default.
     """
-    from streamlearn.runtime.plots import draw  # noqa: PLC0415 - commands import what they use
+    from streamlearn.runtime.places import picture_path  # noqa: PLC0415 - commands import what they use
+    from streamlearn.runtime.plots import draw  # noqa: PLC0415
     from streamlearn.runtime.report import read_report  # noqa: PLC0415
-    from streamlearn.runtime.running import picture_path  # noqa: PLC0415
 
     target = out or picture_path(report)
     draw(read_report(report), target)

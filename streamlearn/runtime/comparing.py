@@ -104,7 +104,10 @@ def advice(report: Report) -> str | None:
         )
     values = [value for learner in report["learners"] for value in learner["metrics"].values()]
     if events and all(value is None or value != value for value in values):  # noqa: PLR0124  NaN
-        return "no metric has a value: numbers that are forecast are measured by --metric mae or --metric rmse"
+        return (
+            "no metric has a value: numbers that are forecast are measured by --metric mae or --metric rmse, labels by "
+            "auc, logloss and the others"
+        )
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamlearn.errors import BadJob
-from streamlearn.runtime.sections import EngineSection, JobFile
+from streamlearn.runtime.sections import EngineSection, JobFile, Section
 
 FILES = ("csv", "ndjson", "libsvm", "parquet")
 
@@ -35,7 +35,8 @@ def check_engine(spec: JobFile) -> None:
     ]
     for key, value, plain in absent:
         if value != plain:
-            raise BadJob(f"{key}: must be absent with [engine], where no event comes behind another, got {value!r}")
+            got = "one" if isinstance(value, Section) else repr(value)
+            raise BadJob(f"{key}: must be absent with [engine], where no event comes behind another, got {got}")
     _check_keys_of_kind(engine)
 
 

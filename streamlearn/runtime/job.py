@@ -18,6 +18,7 @@ from streamlearn.runtime.broker_keys import KIND, check_broker_keys
 from streamlearn.runtime.engine_rules import check_engine
 from streamlearn.runtime.label_rules import check_labels
 from streamlearn.runtime.overrides import apply_overrides
+from streamlearn.runtime.places import check_places
 from streamlearn.runtime.schema import convert_tables
 from streamlearn.runtime.sections import (
     BadEventsSection,
@@ -188,7 +189,7 @@ def check_job(tables: dict[str, Any], *, folder: Path, name: str) -> Job:
     _check_evaluate(spec)
     _check_sink(spec.sink)
     check_engine(spec)
-    return Job(
+    job = Job(
         name=spec.name or name,
         folder=folder,
         source=spec.source,
@@ -203,6 +204,8 @@ def check_job(tables: dict[str, Any], *, folder: Path, name: str) -> Job:
         engine=spec.engine,
         out=spec.out,
     )
+    check_places(job)
+    return job
 
 
 def _check_source(source: SourceSection, place: str = "source") -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamlearn.errors import MissingExtra
+from streamlearn.errors import BadParameter, MissingExtra
 from streamlearn.runtime.report import Report, number, shown_metric
 
 if TYPE_CHECKING:
@@ -27,17 +27,20 @@ MOST_REJECTED = 0.98
 
 
 def draw(report: Report, path: Path) -> None:
-    """Draw the report and write it as PNG.
+    """Draw the report and write it, as PNG or whatever else the path ends in.
 
     Raises
     ------
     MissingExtra
         matplotlib is not installed.
+    BadParameter
+        The path ends in nothing that can be drawn.
     """
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise MissingExtra("the picture", "matplotlib", "plot") from error
+    _check_ending(path, set(Figure().canvas.get_supported_filetypes()))
     below = _panels_below(report)
     rows: Any = [["time"] * max(1, len(below))] + ([below] if below else [])
     figure = Figure(figsize=(11, 7.2 if below else 4.2), dpi=_DPI, layout="constrained")
@@ -54,6 +57,12 @@ def draw(report: Report, path: Path) -> None:
     figure.suptitle(_title(report), x=0.01, ha="left", fontsize=13, fontweight="bold")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Software": None})
+
+
+def _check_ending(path: Path, kinds: set[str]) -> None:
+    kind = path.suffix.lower().removeprefix(".")
+    if kind and kind not in kinds:  # without an ending it becomes PNG
+        raise BadParameter(f"the picture: must end in one of {', '.join(sorted(kinds))}, got {path.name!r}")
 
 
 def _panels_below(report: Report) -> list[str]:

@@ -15,6 +15,7 @@ from streamlearn.runtime.brokers import Rewind
 from streamlearn.runtime.collector import seldom_collecting
 from streamlearn.runtime.job import Job
 from streamlearn.runtime.loop import Loop, Parts, Stop, Watch, Watches
+from streamlearn.runtime.places import picture_path
 from streamlearn.runtime.plots import draw
 from streamlearn.runtime.progress import Progress
 from streamlearn.runtime.refit_workers import RefitWorkers
@@ -175,8 +176,3 @@ def _save(job: Job, track: Track) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     track.learner.save(path)
     return path
-
-
-def picture_path(report: Path) -> Path:
-    """Return where the picture of a report goes: beside it."""
-    return report.with_name(report.name.removesuffix(".json").removesuffix(".report") + ".png")

@@ -161,7 +161,7 @@ class EvaluateSection(Section, frozen=True):
         Whether the report is drawn at the end; ``streamlearn plot`` can do it later.
     """
 
-    metrics: tuple[Text, ...] = ("auc", "logloss")
+    metrics: Annotated[tuple[Text, ...], Meta(min_length=1)] = ("auc", "logloss")
     window: Count | None = None
     delay: Whole = 0
     fading: Fading | None = None

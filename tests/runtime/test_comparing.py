@@ -74,6 +74,11 @@ def test_a_regressor_is_measured_by_its_errors_unless_told_otherwise(folder, cap
     assert "numbers that are forecast are measured by --metric mae" in capsys.readouterr().err
 
 
+def test_labels_of_text_have_no_error_as_numbers_have(folder, capsys):
+    assert evaluate("--learner", "aucro", "--label", "colour", "--exclude", "grade", "--metric", "mae") == 1
+    assert "no metric has a value: " in capsys.readouterr().err
+
+
 def reports(folder):
     return [json.loads(path.read_text()) for path in folder.rglob("*.report.json")]
 

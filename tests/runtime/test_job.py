@@ -84,6 +84,7 @@ REFUSED = {
     SMALLEST + "[evaluate]\ndelay = -1": "evaluate.delay: must be int >= 0, got -1",
     SMALLEST + "[evaluate]\nmetrics = 'auc'": "evaluate.metrics: must be array, got 'auc'",
     SMALLEST + "[evaluate]\nmetrics = ['auc', 3]": "evaluate.metrics[1]: must be str, got 3",
+    SMALLEST + "[evaluate]\nmetrics = []": "evaluate.metrics: must be array of length >= 1, got []",
     SMALLEST + "[checkpoint]\nevery = 'often'": "checkpoint.every: must be int",
     SMALLEST + "[checkpoint]\nevery_s = 0": "checkpoint.every_s: must be",
     SMALLEST + "[checkpoint]\nkeep = 0": "checkpoint.keep: must be int >= 1, got 0",

@@ -3,7 +3,8 @@
 import pytest
 from matplotlib.figure import Figure
 
-from streamlearn.runtime.plots import MOST_LINES, TICK, _drifts
+from streamlearn.errors import BadParameter
+from streamlearn.runtime.plots import MOST_LINES, TICK, _drifts, draw
 
 
 @pytest.mark.parametrize(("n", "top"), [(1, 1.0), (MOST_LINES, 1.0), (MOST_LINES + 1, TICK)])
@@ -21,3 +22,8 @@ def test_a_learner_without_drifts_has_no_lines(drift):
     axes = Figure().subplots()
     _drifts(axes, {"title": "one", "drift": drift}, "#000000")
     assert not axes.collections
+
+
+def test_a_picture_of_a_kind_that_cannot_be_drawn_is_refused_by_its_ending(tmp_path):
+    with pytest.raises(BadParameter, match=r"the picture: must end in one of .*png.*, got 'report\.docx'"):
+        draw({}, tmp_path / "report.docx")
