@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import msgspec
 import numpy as np
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 from streamlearn.adapters.kafka.client import Contact, trying
 
 REQUEST_S = 30.0
+FINISH_S = 300.0
 
 
 class Row(msgspec.Struct):
@@ -29,8 +32,10 @@ class Proof:
         self._decoder = msgspec.json.Decoder(Row)
         settings = {"bootstrap.servers": bootstrap, "group.id": f"{topic}.proof", "enable.auto.commit": False}
         self._consumer = Consumer(settings | {"isolation.level": "read_committed", "enable.partition.eof": True})
+        # What no transaction covers any more is the same for both; what one still covers only this one sees.
+        self._all = Consumer(settings | {"isolation.level": "read_uncommitted"})
         self._outputs = outputs
-        self._ends: set[str] = set()
+        self._reached = dict.fromkeys(outputs, -1)
         self._consumer.assign([TopicPartition(output, 0, 0) for output in outputs])
 
     def look(self, timeout_s: float) -> None:
@@ -39,11 +44,10 @@ class Proof:
         for message in self._consumer.consume(20_000, timeout_s):
             error = message.error()
             if error is None:
-                self._ends.discard(message.topic())
                 name, offset = self._place(message)
                 offsets[name].append(offset)
             elif error.code() == KafkaError._PARTITION_EOF:
-                self._ends.add(message.topic())
+                self._reached[message.topic()] = message.offset()
         for name, seen in offsets.items():
             self._count(name, np.array(seen, np.int64))
 
@@ -64,10 +68,20 @@ class Proof:
         self.counts[name] = counts
         self.read += len(offsets)
 
-    @property
-    def at_end(self) -> bool:
-        """Whether all that is visible was read."""
-        return self._ends == set(self._outputs)
+    def finish(self) -> None:
+        """Take all that was written, once nobody writes any more.
+
+        Having been at an end before says nothing: a transaction that was committed since may not have come yet.
+        """
+        ends = {output: self._end(output) for output in self._outputs}
+        began = time.monotonic()
+        while any(self._reached[output] < end for output, end in ends.items()):
+            self.look(0.5)
+            assert time.monotonic() - began < FINISH_S, f"all must be visible, got {self._reached} of {ends}"
+
+    def _end(self, output: str) -> int:
+        """Return where a topic ends, open transactions and all."""
+        return self._all.get_watermark_offsets(TopicPartition(output, 0), REQUEST_S)[1]
 
     def verdict(self, ends: dict[str, int]) -> tuple[int, int, int]:
         """Return how many events came out once, never, and more than once; or where there was none."""
@@ -81,6 +95,7 @@ class Proof:
 
     def close(self) -> None:
         self._consumer.close()
+        self._all.close()
 
 
 class Lag:

@@ -180,15 +180,14 @@ class Soak:
             assert time.monotonic() - moved < STALL_S, f"lag must return to 0, got {left:,}\n{self.log()}"
         seconds = time.monotonic() - began
         assert sum(self.lag.ends().values()) == produced, "the topic must hold what was produced"
-        while not self.proof.at_end:
-            self.proof.look(0.5)
         return seconds
 
     def stop(self) -> None:
         life = self.lives[-1]
-        print(f"{len(self.lives):4}  {life.line()}  {self.proof.read:13,}", flush=True)
         life.process.send_signal(signal.SIGTERM)
         assert life.process.wait() == 130, self.log()
+        self.proof.finish()
+        print(f"{len(self.lives):4}  {life.line()}  {self.proof.read:13,}", flush=True)
 
     def same_model(self) -> bool:
         """Let the job come to its end, and another one that reads the topic from the beginning; compare the models."""
