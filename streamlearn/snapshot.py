@@ -155,6 +155,11 @@ def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file so that a crash at any moment leaves the old one or the new one, durably.
 
     Temporary name, fsync, rename, fsync of the folder.
+
+    Raises
+    ------
+    OSError
+        With the name of the file that was to be written.
     """
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
@@ -164,9 +169,12 @@ def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
+    except BaseException as error:
+        with contextlib.suppress(OSError):
             temporary.unlink()
+        if isinstance(error, OSError) and error.errno is not None:
+            # A full disk names no file, and the temporary name tells nobody anything.
+            raise OSError(error.errno, error.strerror, str(target)) from error
         raise
     with _folder(target.parent) as descriptor:
         os.fsync(descriptor)

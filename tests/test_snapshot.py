@@ -1,5 +1,6 @@
 """Saved files: exact, deterministic, and refused when anything in them was changed."""
 
+import errno
 import json
 import struct
 
@@ -160,11 +161,12 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
     snapshot.write_atomic(path, b"old")
 
     def full(_fd):
-        raise OSError("No space left on device")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(snapshot.os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(OSError, match="No space") as caught:
         snapshot.write_atomic(path, b"new")
+    assert caught.value.filename == str(path)
     assert path.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["m"]
 

@@ -104,23 +104,26 @@ class LabelPair:
         if known != -2:
             return known, False
         if self.complete:
-            raise BadLabel(f"{self.who}: labels must be {self.negative!r} or {self.positive!r}, got a third: {y!r}")
+            raise self._third_label(f"{_shown(self.negative)} or {_shown(self.positive)}", y)
         swap = False
         first = self.positive if self.negative is None else self.negative
         if first is not None and isinstance(first, str) != isinstance(label, str):
             raise BadLabel(f"{self.who}: labels must be both text or both numbers, got {first!r} and {label!r}")
         if self._is_positive(label, first):
             if self.positive is not None:
-                raise BadLabel(f"{self.who}: labels must be {self.wanted!r} and one other, got a third: {y!r}")
+                raise self._third_label(f"{_shown(self.wanted)} and one other", y)
             self.positive = label
         elif self.negative is None:
             self.negative = label
         elif self.wanted is not None:
-            raise BadLabel(f"{self.who}: labels must be {self.negative!r} or {self.wanted!r}, got a third: {y!r}")
+            raise self._third_label(f"{_shown(self.negative)} or {_shown(self.wanted)}", y)
         else:  # the first one was taken for the negative and is the greater
             self.negative, self.positive, swap = label, self.negative, True
         self._index()
         return self.code(label), swap
+
+    def _third_label(self, allowed: str, y: Any) -> BadLabel:
+        return BadLabel(f"{self.who}: labels must be {allowed}, got a third: {_shown(y)}")
 
     def _is_positive(self, label: Label, first: Label | None) -> bool:
         if self.wanted is not None:
@@ -180,6 +183,10 @@ class LabelPair:
         except (ValueError, TypeError, KeyError) as error:
             raise BadSnapshot(f"{self.who}: labels of the saved state cannot be read ({error})") from error
         self._index()
+
+
+def _shown(y: Any) -> str:
+    return repr(y.item() if isinstance(y, np.generic) else y)
 
 
 def _typed(label: Label | None) -> list[Any] | None:

@@ -31,6 +31,9 @@ PADDING = b"\0" * 8
 CAREFUL = 5
 """Kind of a label that the careful route decoded."""
 
+DECLARE = "; text must be declared in [features] categorical or exclude"
+"""What helps against text in a column of numbers, in inputs that have columns."""
+
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _SHOWN = 40
@@ -158,8 +161,11 @@ def text_of(raw: bytes, where: str) -> str:
     return text
 
 
-def number_of(text: str, where: str) -> float:
-    """Return the finite number that a cell holds; nothing else passes for one."""
+def number_of(text: str, where: str, advice: str = "") -> float:
+    """Return the finite number that a cell holds; nothing else passes for one.
+
+    `advice` is added to the message where the cell holds text.
+    """
     stripped = text.strip(" \t")
     if _NUMBER.fullmatch(stripped):
         value = float(stripped)
@@ -168,11 +174,8 @@ def number_of(text: str, where: str) -> float:
         raise Refusal("value", f"{where} must be a finite number, got {shown(text)}")
     if not stripped:
         raise Refusal("value", f"{where} must be a finite number, got nothing")
-    hint = (
-        "" if stripped.lower().lstrip("+-") in {"nan", "inf", "infinity"} else "; text must be declared in [features] "
-    )
-    hint = f"{hint}categorical or exclude" if hint else ""
-    raise Refusal("value", f"{where} must be a finite number, got {shown(text)}{hint}")
+    advice = "" if stripped.lower().lstrip("+-") in {"nan", "inf", "infinity"} else advice
+    raise Refusal("value", f"{where} must be a finite number, got {shown(text)}{advice}")
 
 
 def label_of(text: str, where: str) -> Label | None:

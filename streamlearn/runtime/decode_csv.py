@@ -14,6 +14,7 @@ from streamlearn.errors import SourceError
 from streamlearn.kernels.decode import cells
 from streamlearn.kernels.decode_csv import OPEN, csv_rows
 from streamlearn.runtime.decode import (
+    DECLARE,
     MAX_CELLS,
     MAX_COLUMNS,
     Columns,
@@ -169,7 +170,7 @@ class CsvDecoder:
             raise Refusal("columns", f"{where}: must have {len(self._header)} columns as the header, got {len(found)}")
         cell = dict(zip(self._header, found, strict=True))
         columns = self._columns
-        event = Event({name: number_of(cell[name], f"{where}: column {name!r}") for name in self._names})
+        event = Event({name: number_of(cell[name], f"{where}: column {name!r}", DECLARE) for name in self._names})
         if columns.label is not None:
             event.label = label_of(cell[columns.label], f"{where}: label column {columns.label!r}")
         if columns.key is not None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from streamlearn.contracts import FeatureName, FloatArray, IntArray, Label
 from streamlearn.kernels.decode import FIRST, FIRST_SHIFT, LABEL, NEW_KEY, NUMBER, OPEN, SKIP, TEXT, ndjson_rows
 from streamlearn.runtime.decode import (
+    DECLARE,
     MAX_CELLS,
     MAX_COLUMNS,
     Columns,
@@ -251,7 +252,7 @@ def read_object(text: str, where: str) -> list[tuple[str, Any]]:
     except RecursionError:
         raise Refusal("syntax", f"{where}: must be a flat JSON object, got one nested too deeply") from None
     if not isinstance(found, _Pairs):
-        raise Refusal("syntax", f"{where}: must be a JSON object, got {shown(found)}")
+        raise Refusal("syntax", f"{where}: must be a JSON object, got {_json(found)}")
     if "\\u" in text:
         _refuse_surrogates(found, where)
     return found
@@ -272,8 +273,7 @@ def as_number(value: Any, where: str, name: str) -> float:
         number = float(value)
         if math.isfinite(number):
             return number
-    hint = "; text must be declared in [features] categorical or exclude"
-    hint = hint if isinstance(value, str) and not isinstance(value, _Number) else ""
+    hint = DECLARE if isinstance(value, str) and not isinstance(value, _Number) else ""
     if isinstance(value, list):
         hint = "; flatten or exclude it"
     raise Refusal("value", f"{where}: {shown(name)} must be a finite number, got {_json(value)}{hint}")

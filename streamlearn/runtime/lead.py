@@ -6,12 +6,13 @@ run that is resumed from there sends out the same predictions, wherever it was k
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
 
 from streamlearn.contracts import Snapshot
-from streamlearn.errors import BadSnapshot
+from streamlearn.errors import BadJob
 from streamlearn.snapshot import write_atomic
 
 REQUEST = "promote"
@@ -72,12 +73,27 @@ class Lead:
             return None
 
     def state(self) -> Snapshot:
-        """Return who leads."""
-        return {"title": self._titles[self.index]} if self._titles else {}
+        """Return who leads, and what the learners are called."""
+        return {"title": self._titles[self.index], "titles": json.dumps(self._titles)} if self._titles else {}
 
     def restore(self, state: Snapshot) -> None:
-        """Take who leads; the first one where a checkpoint of an older release does not say."""
+        """Take who leads; the first one where a checkpoint of an older release does not say.
+
+        Raises
+        ------
+        BadJob
+            The learners are not called as they were: the predictions of another one would go out.
+        """
+        for index, (before, now) in enumerate(zip(json.loads(state.get("titles", "[]")), self._titles, strict=False)):
+            if before != now:
+                raise BadJob(
+                    f"learner[{index}].title: must be as in the checkpoint ({before!r}), got {now!r}; "
+                    "set it back, or run with --fresh to start anew"
+                )
         title = state.get("title", self._titles[0] if self._titles else None)
         if title is not None and title not in self._titles:
-            raise BadSnapshot(f"lead: must be one of {list(self._titles)}, got {title!r}")
+            raise BadJob(
+                f"learner: one must have the title {title!r}, as its predictions go out by the checkpoint, "
+                f"got {list(self._titles)}"
+            )
         self.index = 0 if title is None else self._titles.index(title)

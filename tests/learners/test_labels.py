@@ -80,6 +80,11 @@ def test_other_kinds_are_refused(bad):
         LabelPair("Test", bad)
 
 
+def test_a_third_label_is_shown_as_a_plain_value():
+    with pytest.raises(BadLabel, match=r"Test: labels must be 0 or 1, got a third: 2$"):
+        LabelPair("Test").take_many(np.array([0, 1, 2]))
+
+
 def test_text_and_numbers_do_not_mix():
     pair = LabelPair("Test")
     pair.take(0)

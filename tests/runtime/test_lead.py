@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from streamlearn.errors import BadSnapshot
+from streamlearn.errors import BadJob
 from streamlearn.runtime.cli import main
 from streamlearn.runtime.crash import VARIABLE
 from streamlearn.runtime.job import read_job
@@ -131,11 +131,19 @@ def test_a_request_that_comes_while_another_is_followed_is_kept(tmp_path):
 def test_the_lead_is_kept_by_title_and_absent_in_older_checkpoints():
     lead = Lead(["one", "two"])
     lead.restore({"title": "two"})
-    assert (lead.index, lead.state()) == (1, {"title": "two"})
+    assert (lead.index, lead.state()["title"]) == (1, "two")
     lead.restore({})
     assert lead.index == 0
-    with pytest.raises(BadSnapshot, match="lead: must be one of"):
+    with pytest.raises(BadJob, match="learner: one must have the title 'three', as its predictions go out"):
         lead.restore({"title": "three"})
+
+
+def test_titles_that_change_between_two_runs_are_refused_since_others_would_go_out(folder, capsys):
+    assert main(["run", str(folder / "job.toml")]) == 0
+    exchanged = ("--set", "learner.0.title=challenger", "--set", "learner.1.title=champion")
+    assert main(["run", str(folder / "job.toml"), *exchanged]) == 2
+    expected = "error: learner[0].title: must be as in the checkpoint ('champion'), got 'challenger'"
+    assert expected in capsys.readouterr().err
 
 
 def test_log_and_progress_can_be_json(folder):
