@@ -82,6 +82,21 @@ def test_a_feature_that_comes_later_had_rank_0():
     assert a.feature_names == ("a", "b", "d", "c")
 
 
+@pytest.mark.parametrize("batch", [1, 50])
+def test_where_no_feature_has_ranks_worth_learning_the_members_on_values_read_values_alone(batch):
+    rng = np.random.default_rng(7)
+    X = (rng.random((200, 5)) < 0.4).astype(float)
+    labels = [int(x[0] + x[1] > 0) if i % 4 == 0 else None for i, x in enumerate(X)]
+    with_ranks, without = (HedgeMower1(**SMALL, drift=drift, reservoir="sliding") for drift in (True, False))
+    for model in (with_ranks, without):
+        model.fit(X, labels)
+    assert with_ranks.vote_names == without.vote_names
+    for at in range(0, 200, batch):
+        rows = X[at : at + batch]
+        assert with_ranks.score_many(rows).tolist() == without.score_many(rows).tolist()
+    assert with_ranks.votes_many(X).tolist() == without.votes_many(X).tolist()
+
+
 def test_a_warm_refit_keeps_four_fifths_of_the_trees_and_they_do_not_know_new_labels():
     X, y, _, _ = stream(3, 200)
     y = np.where(y, 1.0, -1.0)

@@ -152,7 +152,13 @@ class Model:
         return self._parts[-1]
 
     def score(self, X: FloatArray, out: FloatArray) -> FloatArray:
-        """Write the scores of rows into out[n_rows]; return the votes, float64[n_rows, n_votes], reused for one row."""
+        """Write the scores of rows into out[n_rows]; return the votes, float64[n_rows, n_votes], reused for one row.
+
+        Rows may be wider than those the model was fitted on: values, then ranks, which none of its members reads.
+        """
+        width = self.affine.shape[1]
+        if X.shape[1] != width:
+            X = np.ascontiguousarray(X[:, :width])
         if len(X) == 1:
             kernels.score_row(X, *self._one, out)
             return self._votes_of_one
