@@ -59,7 +59,7 @@ class RejectAUC(metrics.base.BinaryMetric):
         self.d = d
         self.pos_val = pos_val
         self._tau = threshold(d)
-        self._stream = StreamPairs(DEFAULT_EXACT_EVENTS, None, self._tau)
+        self._stream = StreamPairs(DEFAULT_EXACT_EVENTS, self._tau)
         self._codes: list[int] = []
         self._scores: list[float] = []
         self._left: _SortedPairs | None = None

@@ -11,10 +11,9 @@ from streamlearn.contracts import CodeArray, FloatArray, Snapshot
 from streamlearn.errors import BadParameter
 from streamlearn.evaluation.auc import LEAST_EXACT_EVENTS, auc_bounds
 from streamlearn.evaluation.metric import ClassMetric, check_count
-from streamlearn.evaluation.pairs import PairCounts
+from streamlearn.evaluation.pairs import PairCounts, pairs_of
 from streamlearn.evaluation.reject import reject_auc_bounds, reject_rate_bounds, reject_risk_bounds, threshold
-from streamlearn.evaluation.scores import DEFAULT_EXACT_EVENTS, ScoreList, ScoreLists
-from streamlearn.kernels.rank_lists import count_pairs
+from streamlearn.evaluation.scores import DEFAULT_EXACT_EVENTS, ScoreList, ScoreLists, sums_of
 
 DEFAULT_COSTS = 1.0 / (1.0 + np.exp(np.linspace(0.0, 8.0, 101)))
 """Costs of rejecting from 1/2 down to 0.0003, evenly spaced in tau."""
@@ -173,9 +172,8 @@ def as_floats(scores: ScoreList) -> ScoreList:
 
 def counted(lows: ScoreList, highs: ScoreList, tau: float) -> PairCounts:
     """Return bounds on the pairs of all events, given once at or below and once at or above their scores."""
-    least, most = np.empty(4), np.empty(4)
-    count_pairs(least, *highs, *lows, tau)  # positives at their lows against negatives at their highs
-    count_pairs(most, *lows, *highs, tau)
+    # Positives at their lows against negatives at their highs, and the other way round.
+    least, most = pairs_of((highs[0], sums_of(highs)), lows, tau), pairs_of((lows[0], sums_of(lows)), highs, tau)
     negatives, positives = lows[1].sum(axis=1).tolist()
     return PairCounts((least[0], most[0]), (most[1], least[1]), negatives * positives)
 

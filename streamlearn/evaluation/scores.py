@@ -15,7 +15,11 @@ ScoreList = tuple[FloatArray, Mass]
 """Distinct scores, float64[n] ascending, and what the events at each count, [2, n]: negatives, positives."""
 
 CHUNK = 4096
-"""Events are sorted and merged in chunks of this many: the merge, O(exact_events), then costs little an event."""
+"""Lists are rounded, and fade, behind chunks of this many events, so that neither depends on how the events came."""
+
+MOST_HELD = 8
+"""So many finished chunks are sorted and merged at once where nothing falls due before: a merge goes through all of
+both lists, `exact_events` keys."""
 
 DEFAULT_EXACT_EVENTS = 80_000
 """Distinct scores kept one by one: at 24 bytes each, 1.9 MB."""
@@ -33,7 +37,8 @@ class ScoreLists:
     Parameters
     ----------
     exact_events : int
-        At least 64. Memory is about 24 bytes for each, and 37 kB.
+        At least 64. Memory is about 24 bytes for each, up to 9 for each event of `MOST_HELD` chunks, and as much again
+        as a list while it is merged.
     fading : float or None
         What an event still counts one event later; None: events count 1 for ever.
     """
@@ -42,20 +47,19 @@ class ScoreLists:
         self.exact_events = exact_events
         self.fading = fading
         self._dtype: type[Any] = np.int64 if fading is None else np.float64
-        n = min(CHUNK, exact_events // 8)
-        # Element k: what an event counts k events later.
-        self._decay = np.ones(n + 1, np.int64) if fading is None else np.power(fading, np.arange(n + 1.0))
-        self._waiting_scores = np.empty(n)
-        self._waiting_codes = np.empty(n, np.int8)
-        self._n_waiting = 0
-        self._sizes = [0]
-        self._lists: list[ScoreList] = [self._blank(2 * n)]
-        self.mass: list[Any] = [0, 0] if fading is None else [0.0, 0.0]
-        """Negatives and positives of the settled chunks."""
+        self._chunk = n = min(CHUNK, exact_events // 8)
+        # Element k: what an event counts k events later; looked at only where events fade.
+        self._decay = np.power(1.0 if fading is None else fading, np.arange(n + 1.0))
+        self._held_scores = np.empty(n)
+        self._held_codes = np.empty(n, np.int8)
+        self._n_held = 0
+        self._lists: list[ScoreList] = [(np.empty(0), np.zeros((2, 0), self._dtype))]
+        self._mass: list[Any] = [0, 0] if fading is None else [0.0, 0.0]  # negatives and positives of the lists
 
     @property
     def exact(self) -> bool:
         """Whether no score was rounded so far."""
+        self._settle_finished()
         return len(self._lists) == 1
 
     def add(self, codes: CodeArray, scores: FloatArray) -> None:
@@ -70,131 +74,146 @@ class ScoreLists:
         """
         start = 0
         while start < len(codes):
-            n = min(len(codes) - start, len(self._waiting_codes) - self._n_waiting)
-            end = self._n_waiting + n
+            n = min(len(codes) - start, self._chunk - self._n_held % self._chunk)
+            end = self._n_held + n
+            self._reserve(end)
             # Equal scores are one key, so both zeros must be written alike.
-            np.add(scores[start : start + n], 0.0, out=self._waiting_scores[self._n_waiting : end])
-            self._waiting_codes[self._n_waiting : end] = codes[start : start + n]
-            self._n_waiting = end
+            np.add(scores[start : start + n], 0.0, out=self._held_scores[self._n_held : end])
+            self._held_codes[self._n_held : end] = codes[start : start + n]
+            self._n_held = end
             start += n
-            if end == len(self._waiting_codes):
-                self._settle()
+            if end % self._chunk == 0 and self._is_due():
+                self._settle(end)
 
     def waiting(self) -> ScoreList:
         """Return the events of the unfinished chunk as a list; the newest counts 1."""
-        n = self._n_waiting
-        # Where masses are counts, the order of equal scores is not seen; stable sorting takes three times as long.
-        order = np.argsort(self._waiting_scores[:n], kind="quicksort" if self.fading is None else "stable")
-        keys = np.empty(n)
-        mass = np.empty((2, n), self._dtype)
-        weights = self._decay[n - 1 - order]
-        size = collapse(keys, mass, self._waiting_scores[order], self._waiting_codes[order], weights)
-        return keys[:size], mass[:, :size]
+        self._settle_finished()
+        return self._sorted(0, self._n_held)
 
     def settled(self) -> tuple[ScoreList, ScoreList]:
         """Return lows and highs of the finished chunks (their newest event counts 1): views, the same when exact."""
-        views = [(keys[:size], mass[:, :size]) for (keys, mass), size in zip(self._lists, self._sizes, strict=True)]
-        return views[0], views[-1]
+        self._settle_finished()
+        return self._lists[0], self._lists[-1]
 
     def everything(self) -> tuple[ScoreList, ScoreList]:
         """Return lows and highs of all events, as copies."""
-        keys, mass = self.waiting()
-        found = []
-        for low_or_high in self.settled() if not self.exact else self.settled()[:1]:
-            size = len(low_or_high[0])
-            all_keys, all_mass = self._blank(size + len(keys))
-            all_keys[:size] = low_or_high[0]
-            all_mass[:, :size] = self._faded(low_or_high[1], self._n_waiting)
-            size = merge(all_keys, all_mass, size, keys, mass)
-            found.append((all_keys[:size], all_mass[:, :size]))
+        new = self.waiting()
+        n = self._n_held
+        found = [merged((keys, self._faded(mass, n)), new) for keys, mass in self._lists]
         return found[0], found[-1]
 
     def state(self) -> Snapshot:
         """Return the flat state; arrays are copies."""
+        self._settle_finished()
         snapshot: Snapshot = {
             "n_lists": len(self._lists),
-            "waiting_scores": self._waiting_scores[: self._n_waiting].copy(),
-            "waiting_codes": self._waiting_codes[: self._n_waiting].copy(),
-            "mass": np.array(self.mass, self._dtype),
+            "waiting_scores": self._held_scores[: self._n_held].copy(),
+            "waiting_codes": self._held_codes[: self._n_held].copy(),
+            "mass": np.array(self._mass, self._dtype),
         }
-        for i, (keys, mass) in enumerate(self.settled()[: len(self._lists)]):
+        for i, (keys, mass) in enumerate(self._lists):
             snapshot[f"keys_{i}"] = keys.copy()
             snapshot[f"mass_{i}"] = mass.copy()
         return snapshot
 
     def restore(self, state: Snapshot) -> None:
         """Become what `state` describes."""
-        self._n_waiting = len(state["waiting_scores"])
-        self._waiting_scores[: self._n_waiting] = state["waiting_scores"]
-        self._waiting_codes[: self._n_waiting] = state["waiting_codes"]
-        self.mass = np.asarray(state["mass"], self._dtype).tolist()
-        self._lists, self._sizes = [], []
-        for i in range(int(state["n_lists"])):
-            size = len(state[f"keys_{i}"])
-            keys, mass = self._blank(size)
-            keys[:] = state[f"keys_{i}"]
-            mass[:] = state[f"mass_{i}"]
-            self._lists.append((keys, mass))
-            self._sizes.append(size)
+        self._n_held = len(state["waiting_scores"])
+        self._held_scores[: self._n_held] = state["waiting_scores"]
+        self._held_codes[: self._n_held] = state["waiting_codes"]
+        self._mass = np.asarray(state["mass"], self._dtype).tolist()
+        self._lists = [
+            (np.array(state[f"keys_{i}"], np.float64), np.array(state[f"mass_{i}"], self._dtype))
+            for i in range(int(state["n_lists"]))
+        ]
 
-    def _before_merge(self, new: ScoreList) -> None:
-        """Use a finished chunk before it joins the lists; these are faded to its last event already."""
+    def _finished(self, n: int) -> ScoreList:
+        """Return the first `n` events that are held, which are about to be merged, as a list.
 
-    def _settle(self) -> None:
-        """Move the finished chunk into the lists, and round these when they are full."""
-        keys, mass = self.waiting()
-        n = self._n_waiting
+        The lists have faded to the last of them.
+        """
+        return self._sorted(0, n)
+
+    def _is_due(self) -> bool:
+        """Tell whether a list may have to be rounded, behind a finished chunk, or whether enough are held."""
+        most = max(len(keys) for keys, _ in self._lists) + self._n_held
+        return self.fading is not None or most > self._limit or self._n_held >= MOST_HELD * self._chunk
+
+    @property
+    def _limit(self) -> int:
+        return self.exact_events if len(self._lists) == 1 else self.exact_events // 2
+
+    def _settle_finished(self) -> None:
+        """Merge the chunks that are finished; nothing that is told depends on when it is done."""
+        finished = self._n_held - self._n_held % self._chunk
+        if finished:
+            self._settle(finished)
+
+    def _settle(self, n: int) -> None:
+        """Move the first `n` events that are held, whole chunks, into the lists, and round these when they are full."""
         if self.fading is not None:
-            for _, settled in self._lists:
-                settled[...] *= self._decay[n]
-        self._before_merge((keys, mass))
-        self._n_waiting = 0
+            for _, mass in self._lists:
+                mass[...] *= self._decay[n]
+        new = self._finished(n)
         for c in range(2):
-            self.mass[c] = (self._faded(self.mass[c], n) + mass[c].sum()).item()
-        for i, size in enumerate(self._sizes):
-            self._reserve(i, size + len(keys))
-            self._sizes[i] = merge(*self._lists[i], size, keys, mass)
-        if self.exact and self._sizes[0] > self.exact_events:
-            self._split()
-        elif not self.exact and max(self._sizes) > self.exact_events // 2:
-            self._round()
+            self._mass[c] = (self._faded(self._mass[c], n) + new[1][c].sum()).item()
+        self._lists = [merged(one, new) for one in self._lists]
+        left = self._n_held - n
+        self._held_scores[:left] = self._held_scores[n : self._n_held]
+        self._held_codes[:left] = self._held_codes[n : self._n_held]
+        self._n_held = left
+        if max(len(keys) for keys, _ in self._lists) > self._limit:
+            self._lists = self._rounded(self._lists[0], self._lists[-1])
+
+    def _sorted(self, start: int, stop: int) -> ScoreList:
+        """Return events `start` ... `stop` of those held as a list; the last of them counts 1."""
+        scores, n = self._held_scores[start:stop], stop - start
+        # Where masses are counts, the order of equal scores is not seen; stable sorting takes three times as long.
+        order = np.argsort(scores, kind="quicksort" if self.fading is None else "stable")
+        keys = np.empty(n)
+        mass = np.empty((2, n), self._dtype)
+        weights = np.ones(n, np.int64) if self.fading is None else self._decay[n - 1 - order]
+        size = collapse(keys, mass, scores[order], self._held_codes[start:stop][order], weights)
+        return keys[:size], mass[:, :size]
 
     def _faded(self, mass: Any, n_events: int) -> Any:
-        return mass * self._decay[n_events]
+        return mass if self.fading is None else mass * self._decay[n_events]
 
-    def _split(self) -> None:
-        """Go from one exact list to two rounded ones."""
-        keys, mass = self._lists[0]
-        self._lists.append((keys.copy(), mass.copy()))
-        self._sizes.append(self._sizes[0])
-        self._round()
-        capacity = self.exact_events // 2 + len(self._waiting_codes)
-        for i, size in enumerate(self._sizes):
-            keys, mass = self._lists[i]
-            self._lists[i] = self._blank(capacity)
-            self._lists[i][0][:size] = keys[:size]
-            self._lists[i][1][:, :size] = mass[:, :size]
-
-    def _round(self) -> None:
+    def _rounded(self, lows: ScoreList, highs: ScoreList) -> list[ScoreList]:
         # Nearly always at most 2 total / limit + 1 groups remain: half of the exact_events / 2 that a list may have.
-        limit = 8.0 * sum(self.mass) / self.exact_events
-        for i, rounded in enumerate((round_down, round_up)):
-            wider = limit
-            self._sizes[i] = rounded(*self._lists[i], self._sizes[i], wider)
-            while self._sizes[i] > self.exact_events // 3:
+        limit = 8.0 * sum(self._mass) / self.exact_events
+        found = []
+        if lows is highs:
+            highs = (lows[0].copy(), lows[1].copy())
+        for rounded, (keys, views) in ((round_down, lows), (round_up, highs)):
+            mass = np.ascontiguousarray(views)
+            size, wider = rounded(keys, mass, len(keys), limit), limit
+            while size > self.exact_events // 3:
                 wider *= 2.0
-                self._sizes[i] = rounded(*self._lists[i], self._sizes[i], wider)
+                size = rounded(keys, mass, size, wider)
+            found.append((keys[:size].copy(), mass[:, :size].copy()))
+        return found
 
-    def _reserve(self, i: int, size: int) -> None:
-        """Give list i room for `size` keys, twice as much as before so that short streams need little memory."""
-        keys, mass = self._lists[i]
-        if size <= len(keys):
-            return
-        most = (self.exact_events if self.exact else self.exact_events // 2) + len(self._waiting_codes)
-        grown = self._blank(max(size, min(2 * size, most)))
-        grown[0][: len(keys)] = keys
-        grown[1][:, : len(keys)] = mass
-        self._lists[i] = grown
+    def _reserve(self, n: int) -> None:
+        """Make room to hold `n` events, twice as much as before so that short streams need little memory."""
+        if n > len(self._held_scores):
+            room = min(2 * len(self._held_scores), MOST_HELD * self._chunk)
+            self._held_scores = np.append(self._held_scores, np.empty(room - len(self._held_scores)))
+            self._held_codes = np.append(self._held_codes, np.empty(room - len(self._held_codes), np.int8))
 
-    def _blank(self, capacity: int) -> ScoreList:
-        return np.empty(capacity), np.zeros((2, capacity), self._dtype)
+
+def merged(old: ScoreList, new: ScoreList) -> ScoreList:
+    """Return one list of the events of both."""
+    if not len(old[0]):
+        return new
+    room = len(old[0]) + len(new[0])
+    keys, mass = np.empty(room), np.empty((2, room), new[1].dtype)
+    size = merge(keys, mass, old[0], old[1][0], old[1][1], new[0], new[1][0], new[1][1])
+    return keys[:size], mass[:, :size]
+
+
+def sums_of(scores: ScoreList) -> Mass:
+    """Return the mass of each class at the first so many scores of a list: [2, n + 1]."""
+    sums = np.zeros((2, len(scores[0]) + 1), scores[1].dtype)
+    np.cumsum(scores[1], axis=1, out=sums[:, 1:])
+    return sums

@@ -22,6 +22,10 @@ LIGHT = 1.0 / 64.0
 """Keys up to this part of the limit join any group: else masses that grow from key to key would never be joined."""
 
 
+STRIDE = 8
+"""Keys passed at once where there are many between two new ones."""
+
+
 @kernel
 def collapse(keys: Floats, mass: Mass, scores: Floats, codes: NDArray[np.int8], weights: Mass) -> int:
     """Turn sorted events into a list of distinct scores; return its size.
@@ -51,95 +55,123 @@ def collapse(keys: Floats, mass: Mass, scores: Floats, codes: NDArray[np.int8], 
 
 
 @kernel
-def count_pairs(out: Mass, keys: Floats, mass: Mass, new_keys: Floats, new_mass: Mass, tau: float) -> None:
+def count_pairs(out: Mass, keys: Floats, sums: Mass, new_keys: Floats, new_neg: Mass, new_pos: Mass) -> None:
     """Count the pairs of one event in the list and one new event of the other class, in one sweep over both.
-
-    The test is on the rounded difference itself, which is monotone in either score. A pair of equal infinities has no
-    difference and counts neither way.
 
     Parameters
     ----------
     out : [4]
-        Output. Positive new: pairs whose positive is higher, and lower, by more than tau; then the same for negative
-        new.
-    keys, mass : float64[n], [2, n]
-        The list.
-    new_keys, new_mass : float64[k], [2, k]
+        Output. Positive new: pairs whose positive is higher, and lower; then the same for negative new.
+    keys : float64[n]
+        Distinct scores of the list, ascending.
+    sums : [2, n + 1]
+        Negatives and positives at the first so many of them.
+    new_keys, new_neg, new_pos : float64[k], [k], [k]
         The new events, ascending too.
-    tau : float
-        At least 0.
     """
     n = keys.shape[0]
-    out[:] = 0
-    total_neg = mass[0].sum()
-    total_pos = mass[1].sum()
-    # The first i keys are lower than the new key by more than tau; the first j are not higher by more than tau. Without
-    # tau at most one key lies between, and one sweep does for both.
+    neg, pos = sums[0], sums[1]
+    right, wrong, right_old, wrong_old = 0 * neg[n], 0 * neg[n], 0 * neg[n], 0 * neg[n]
     i = 0
-    j = 0
-    neg_i = 0 * total_neg
-    pos_i = 0 * total_pos
-    neg_j = 0 * total_neg
-    pos_j = 0 * total_pos
     for k in range(new_keys.shape[0]):
         s = new_keys[k]
-        while i < n and s - keys[i] > tau:
-            neg_i += mass[0, i]
-            pos_i += mass[1, i]
-            i += 1
-        if tau == 0.0:
-            j = i
-            neg_j = neg_i
-            pos_j = pos_i
-        while j < n and not keys[j] - s > tau:
-            neg_j += mass[0, j]
-            pos_j += mass[1, j]
-            j += 1
-        out[0] += new_mass[1, k] * neg_i
-        out[1] += new_mass[1, k] * (total_neg - neg_j)
-        out[2] += new_mass[0, k] * (total_pos - pos_j)
-        out[3] += new_mass[0, k] * pos_i
+        while i + STRIDE <= n and keys[i + STRIDE - 1] < s:
+            i += STRIDE
+        lower, upto = 0, 0
+        # Without a branch, which would be guessed wrongly as often as not: whole strides are compared at once.
+        if i + STRIDE <= n:
+            for t in range(STRIDE):
+                lower += keys[i + t] < s
+                upto += keys[i + t] <= s
+        else:
+            for t in range(i, n):
+                lower += keys[t] < s
+                upto += keys[t] <= s
+        right += new_pos[k] * neg[i + lower]
+        wrong += new_pos[k] * (neg[n] - neg[i + upto])
+        right_old += new_neg[k] * (pos[n] - pos[i + upto])
+        wrong_old += new_neg[k] * pos[i + lower]
+    out[0], out[1], out[2], out[3] = right, wrong, right_old, wrong_old
 
 
 @kernel
-def merge(keys: Floats, mass: Mass, size: int, new_keys: Floats, new_mass: Mass) -> int:
-    """Merge new events into the list in place, from its end; return the new size.
+def count_pairs_beyond(
+    out: Mass, keys: Floats, sums: Mass, new_keys: Floats, new_neg: Mass, new_pos: Mass, tau: float
+) -> None:
+    """Count pairs like `count_pairs`, those whose scores differ by more than `tau`.
+
+    The test is on the rounded difference itself, which is monotone in either score. A pair of equal infinities has no
+    difference and counts neither way.
+    """
+    n = keys.shape[0]
+    neg, pos = sums[0], sums[1]
+    out[:] = 0
+    lower, upto = 0, 0  # so many keys are lower than the new key by more than tau, and so many not higher by more
+    for k in range(new_keys.shape[0]):
+        s = new_keys[k]
+        while lower < n and s - keys[lower] > tau:
+            lower += 1
+        while upto < n and not keys[upto] - s > tau:
+            upto += 1
+        out[0] += new_pos[k] * neg[lower]
+        out[1] += new_pos[k] * (neg[n] - neg[upto])
+        out[2] += new_neg[k] * (pos[n] - pos[upto])
+        out[3] += new_neg[k] * pos[lower]
+
+
+@kernel
+def count_inside(out: Mass, sums: Mass, pos: Mass) -> None:
+    """Count the pairs of two events of one list: what `count_pairs` does for a list and itself where tau is 0.
 
     Parameters
     ----------
-    keys, mass : float64[capacity], [2, capacity]
-        The list; its capacity is at least `size` + k.
-    size : int
-        Columns in use.
-    new_keys, new_mass : float64[k], [2, k]
-        Distinct and ascending.
+    out : [2]
+        Output: pairs whose positive is higher, and lower.
+    sums : [n + 1]
+        Negatives at the first so many scores, ascending.
+    pos : [n]
+        Positives at each.
     """
-    n_fresh = 0
-    i = 0
+    out[:] = 0
+    n = pos.shape[0]
+    for k in range(n):
+        out[0] += pos[k] * sums[k]
+        out[1] += pos[k] * (sums[n] - sums[k + 1])
+
+
+@kernel
+def merge(
+    keys: Floats, mass: Mass, old_keys: Floats, old_neg: Mass, old_pos: Mass, new_keys: Floats, new_neg: Mass,
+    new_pos: Mass,
+) -> int:  # fmt: skip
+    """Write the list of old and new events; return its size.
+
+    Parameters
+    ----------
+    keys, mass : float64[>= n + k], [2, >= n + k]
+        Output.
+    old_keys, old_neg, old_pos : float64[n], [n], [n]
+    new_keys, new_neg, new_pos : float64[k], [k], [k]
+        Distinct and ascending both.
+    """
+    n, neg, pos = old_keys.shape[0], mass[0], mass[1]
+    i, size = 0, 0
     for k in range(new_keys.shape[0]):
-        while i < size and keys[i] < new_keys[k]:
+        key, more_neg, more_pos = new_keys[k], new_neg[k], new_pos[k]
+        while i < n and old_keys[i] < key:
+            keys[size], neg[size], pos[size] = old_keys[i], old_neg[i], old_pos[i]
             i += 1
-        if i == size or keys[i] != new_keys[k]:
-            n_fresh += 1
-    i = size - 1
-    end = size + n_fresh - 1
-    for k in range(new_keys.shape[0] - 1, -1, -1):
-        while i >= 0 and keys[i] > new_keys[k]:
-            keys[end] = keys[i]
-            mass[0, end] = mass[0, i]
-            mass[1, end] = mass[1, i]
-            i -= 1
-            end -= 1
-        keys[end] = new_keys[k]
-        if i >= 0 and keys[i] == new_keys[k]:
-            mass[0, end] = mass[0, i] + new_mass[0, k]
-            mass[1, end] = mass[1, i] + new_mass[1, k]
-            i -= 1
-        else:
-            mass[0, end] = new_mass[0, k]
-            mass[1, end] = new_mass[1, k]
-        end -= 1
-    return size + n_fresh
+            size += 1
+        if i < n and old_keys[i] == key:
+            more_neg, more_pos = old_neg[i] + more_neg, old_pos[i] + more_pos
+            i += 1
+        keys[size], neg[size], pos[size] = key, more_neg, more_pos
+        size += 1
+    while i < n:
+        keys[size], neg[size], pos[size] = old_keys[i], old_neg[i], old_pos[i]
+        i += 1
+        size += 1
+    return size
 
 
 @kernel

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from streamlearn.errors import BadLabel, BadParameter, BadShape, BadSnapshot
-from streamlearn.evaluation import AUC
+from streamlearn.evaluation import AUC, RejectAUC
 from streamlearn.evaluation.scores import CHUNK
 from tests.naive import evaluation as naive
 
@@ -257,3 +257,34 @@ def test_parameters_that_break_their_rule_are_refused_by_name(parameters):
 def test_the_state_of_another_window_is_refused():
     with pytest.raises(BadSnapshot, match=r"^AUC: state must be of 'auc_window_5', got 'auc'"):
         AUC(window=5).restore(AUC().state())
+
+
+@pytest.mark.parametrize("kind", ["normal", "new tie at an old score", "tied"])
+@pytest.mark.parametrize("make", [AUC, lambda **kind: RejectAUC(0.3, **kind), lambda **kind: AUC(fading=0.999, **kind)])
+def test_how_often_a_value_is_read_changes_neither_the_values_nor_the_state(kind, make):
+    y, scores = stream(9000, 13)
+    scores = drifting(kind, y, scores)
+    often, never = make(exact_events=640), make(exact_events=640)  # chunks of 80, rounded from 641 distinct ones on
+    for start in range(0, len(y), 150):
+        part = slice(start, start + 150)
+        often.update_many(y[part], scores[part])
+        never.update_many(y[part], scores[part])
+        often.interval()
+    assert often.interval() == never.interval()
+    expected, found = never.state(), often.state()
+    assert list(expected) == list(found)
+    for key, value in expected.items():
+        np.testing.assert_array_equal(found[key], value)
+
+
+def test_a_counter_goes_on_from_a_state_saved_amid_a_chunk_that_was_read():
+    y, scores = stream(9000, 14)
+    auc = AUC(exact_events=640)
+    auc.update_many(y[:4321], scores[:4321])
+    auc.get()
+    auc.update_many(y[4321:4330], scores[4321:4330])
+    again = AUC(exact_events=640)
+    again.restore(auc.state())
+    for metric in (auc, again):
+        metric.update_many(y[4330:], scores[4330:])
+    assert again.interval() == auc.interval()

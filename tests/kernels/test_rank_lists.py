@@ -5,12 +5,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamlearn.kernels.rank_lists import collapse, count_pairs, merge, round_down, round_up
+from streamlearn.kernels.rank_lists import (
+    collapse,
+    count_inside,
+    count_pairs,
+    count_pairs_beyond,
+    merge,
+    round_down,
+    round_up,
+)
 
 N_CALLS = 60 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 400
 
 scores = st.one_of(st.integers(-4, 4).map(float), st.floats(-1e300, 1e300))
 events = st.lists(st.tuples(st.integers(0, 1), scores), max_size=30)
+spread = st.one_of(st.integers(-40, 40).map(float), st.floats(-1e300, 1e300))
+many = st.lists(st.tuples(st.integers(0, 1), spread), max_size=60)  # more distinct scores than a stride or two
 
 
 def as_list(pairs, dtype=np.int64):
@@ -41,22 +51,17 @@ def test_a_list_has_each_score_once_in_order_with_its_counts(pairs):
     assert (np.diff(keys) > 0).all()
 
 
-@given(events, events)
-def test_merging_two_lists_gives_the_list_of_all_events(old, new):
-    keys, mass = as_list(old)
-    size = len(keys)
-    more = as_list(new)
-    room = np.concatenate([keys, np.zeros(len(more[0]))])
-    room_mass = np.concatenate([mass, np.zeros_like(more[1])], axis=1)
-    size = merge(room, room_mass, size, *more)
-    assert as_dict(room[:size], room_mass[:, :size]) == counted(old + new)
-    assert (np.diff(room[:size]) > 0).all()
+def sums(mass):
+    return np.concatenate([np.zeros((2, 1), mass.dtype), np.cumsum(mass, axis=1)], axis=1)
 
 
-@given(events, events, st.sampled_from([0.0, 1.0, 2.5]))
-def test_pairs_of_old_and_new_events_are_counted_as_by_a_loop(old, new, tau):
-    out = np.empty(4, np.int64)
-    count_pairs(out, *as_list(old), *as_list(new), tau)
+def merged(old, new):
+    keys, mass = np.empty(len(old[0]) + len(new[0])), np.empty((2, len(old[0]) + len(new[0])), old[1].dtype)
+    size = merge(keys, mass, old[0], *old[1], new[0], *new[1])
+    return keys[:size].copy(), mass[:, :size].copy()
+
+
+def pairs_by_loop(old, new, tau):
     expected = [0, 0, 0, 0]
     for y, s in new:
         for z, t in old:
@@ -64,7 +69,49 @@ def test_pairs_of_old_and_new_events_are_counted_as_by_a_loop(old, new, tau):
                 difference = s - t if y == 1 else t - s
                 expected[0 if y == 1 else 2] += difference > tau
                 expected[1 if y == 1 else 3] += difference < -tau
-    assert out.tolist() == expected
+    return expected
+
+
+@given(events, events)
+def test_merging_two_lists_gives_the_list_of_all_events(old, new):
+    keys, mass = merged(as_list(old), as_list(new))
+    assert as_dict(keys, mass) == counted(old + new)
+    assert (np.diff(keys) > 0).all()
+
+
+@given(many, many)
+def test_pairs_of_old_and_new_events_are_counted_as_by_a_loop(old, new):
+    (keys, mass), (new_keys, new_mass) = as_list(old), as_list(new)
+    out = np.empty(4, np.int64)
+    count_pairs(out, keys, sums(mass), new_keys, *new_mass)
+    assert out.tolist() == pairs_by_loop(old, new, 0.0)
+
+
+@given(many, many, st.sampled_from([0.0, 1.0, 2.5]))
+def test_pairs_further_apart_than_tau_are_counted_as_by_a_loop(old, new, tau):
+    (keys, mass), (new_keys, new_mass) = as_list(old), as_list(new)
+    out = np.empty(4, np.int64)
+    count_pairs_beyond(out, keys, sums(mass), new_keys, *new_mass, tau)
+    assert out.tolist() == pairs_by_loop(old, new, tau)
+
+
+@given(many)
+def test_pairs_within_a_list_are_counted_as_by_a_loop(pairs):
+    mass = as_list(pairs)[1]
+    out = np.empty(2, np.int64)
+    count_inside(out, sums(mass)[0], mass[1])
+    differences = [s - t for y, s in pairs for z, t in pairs if y == 1 and z == 0]
+    assert out.tolist() == [sum(d > 0 for d in differences), sum(d < 0 for d in differences)]
+
+
+def test_equal_infinities_count_neither_way():
+    (keys, mass), out = as_list([(0, -np.inf), (1, 0.0), (0, np.inf)]), np.empty(4, np.int64)
+    (new_keys, new_mass) = as_list([(1, -np.inf), (1, np.inf)])
+    count_pairs(out, keys, sums(mass), new_keys, *new_mass)
+    assert out.tolist() == [1, 1, 0, 0]
+    with np.errstate(invalid="ignore"):  # uncompiled, numpy warns of the difference of two infinities
+        count_pairs_beyond(out, keys, sums(mass), new_keys, *new_mass, 0.5)
+    assert out.tolist() == [1, 1, 0, 0]
 
 
 @pytest.mark.parametrize("rounding", [round_down, round_up])
@@ -92,14 +139,15 @@ def test_rounding_without_limit_leaves_few_keys_and_one_for_equal_masses(roundin
 def test_rounding_again_and_again_does_not_push_heavy_keys_along(rounding):
     # Light new keys arrive between heavy ones before every call: the median of the old events must stay near 1/2.
     rng = np.random.default_rng(3)
-    keys, mass = np.empty(4000), np.zeros((2, 4000), np.int64)
-    size, total = 0, 0
+    keys, mass = as_list([])
+    total = 0
     for _ in range(N_CALLS):
         new = as_list([(int(rng.integers(0, 2)), float(s)) for s in rng.random(50)])
-        size = merge(keys, mass, size, *new)
+        keys, mass = merged((keys, mass), new)
         total += 50
-        size = rounding(keys, mass, size, total / 50)
-    below = np.cumsum(mass[:, :size].sum(axis=0)) / total
-    median = keys[:size][int(np.searchsorted(below, 0.5))]
+        size = rounding(keys, mass, len(keys), total / 50)
+        keys, mass = keys[:size].copy(), mass[:, :size].copy()
+    below = np.cumsum(mass.sum(axis=0)) / total
+    median = keys[int(np.searchsorted(below, 0.5))]
     # Groups of 1/50 of the events; twice that, and sampling noise of 1/sqrt(4 n).
     assert abs(median - 0.5) < 2 / 50 + 3 / np.sqrt(4 * total)
