@@ -82,6 +82,10 @@ def test_aligned_rows_are_the_given_ones_where_they_fit():
     X = np.arange(6.0).reshape(3, 2)
     assert v.align(("a", "b"), X) is X
     assert v.align(("b", "x", "a"), np.arange(3.0).reshape(1, 3)).tolist() == [[2.0, 0.0]]
+    assert v.align(("b", "x"), np.arange(2.0).reshape(1, 2)).tolist() == [[0.0, 0.0]]
+    turned = v.align(("b", "a"), np.arange(4.0).reshape(2, 2))
+    assert turned.tolist() == [[1.0, 0.0], [3.0, 2.0]]
+    assert turned.flags.c_contiguous
 
 
 def test_names_survive_as_text():
