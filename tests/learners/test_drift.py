@@ -1,7 +1,7 @@
 """Streams whose features drift: ranks, warm refits, state; and refits that a worker process makes."""
 
 import os
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 
@@ -231,6 +231,14 @@ def test_where_the_worker_is_lost_the_refit_is_made_here(when):
     plain, lost = lagging(), lagging().use_worker(Dying(when))
     assert plain.test_then_learn_many(X, labels).tolist() == lost.test_then_learn_many(X, labels).tolist()
     assert same(plain.state(), lost.state())
+
+
+def test_where_the_executor_was_shut_down_refits_are_made_here():
+    X, _, labels, _ = stream(10, 300)
+    with ThreadPoolExecutor(1) as executor:
+        left = lagging().use_worker(executor).learn_many(X[:150], labels[:150])
+    left.learn_many(X[150:], labels[150:])
+    assert same(left.state(), lagging().learn_many(X, labels).state())
 
 
 def test_a_worker_that_is_killed_over_a_refit_changes_nothing():

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from streamlearn import AUCRO, HedgeMower, HedgeMower1, Marvin, load
-from streamlearn.errors import BadParameter, BadShape, BadSnapshot
+from streamlearn.errors import BadParameter, BadShape, BadSnapshot, BaseFailed
 from streamlearn.learners.muffled.own import own_member
 from tests.contract import same
 
@@ -217,3 +217,19 @@ def test_rows_beyond_float32_are_learned_by_members_that_would_refuse_them():
 def test_members_without_any_feature_vote_nothing():
     model = HedgeMower1(members=[GaussianNB(), AUCRO()], refit_every=2).learn_many([{}] * 8, [0, 1] * 4)
     assert model.score_many([{}, {}]).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "model", [LogisticRegression(C=-1), LogisticRegression(l1_ratio=1.0), RandomForestClassifier(0)]
+)
+def test_what_its_library_would_refuse_at_the_first_refit_is_refused_at_once(model):
+    with pytest.raises(BadParameter, match=r"members must be such as can be trained, .* failed on 40 rows: "):
+        HedgeMower1(members=[model])
+
+
+def test_a_member_that_fails_on_the_rows_of_a_refit_is_named():
+    X, y = data(10, 40)
+    stops_early = GradientBoostingClassifier(n_iter_no_change=3)  # puts a tenth of its rows aside, of both classes
+    model = HedgeMower1(members=[stops_early], unlabelled_members="off", refit_every=4)
+    with pytest.raises(BaseFailed, match="GradientBoostingClassifier failed on"):
+        model.learn_many(X, y)

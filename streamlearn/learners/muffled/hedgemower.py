@@ -16,7 +16,8 @@ from streamlearn.learners.muffled.clusters import fit_clusters
 from streamlearn.learners.muffled.layers import Extra, Layer
 from streamlearn.learners.muffled.members import MEMBERS, checked_members, scaled_forest
 from streamlearn.learners.muffled.model import Voting
-from streamlearn.learners.muffled.own import Trained, checked_own, from_text, own_layer, to_text
+from streamlearn.learners.muffled.own import Trained, checked_own, from_text, to_text
+from streamlearn.learners.muffled.own_layer import own_layer
 from streamlearn.learners.muffled.paper import fit_hedgemower
 from streamlearn.learners.muffled.ranks import fit_ranks
 from streamlearn.learners.muffled.rectified import Maker, Pool, fit_pool

@@ -15,7 +15,7 @@ from streamlearn.errors import BadSnapshot, StreamlearnError
 from streamlearn.kernels import muffled as kernels
 from streamlearn.learners.muffled.clusters import Clusters
 from streamlearn.learners.muffled.model import Model, Voting
-from streamlearn.learners.muffled.own import OwnLayer
+from streamlearn.learners.muffled.own_layer import OwnLayer
 from streamlearn.learners.muffled.ranks import RankLayer
 from streamlearn.learners.muffled.sample import Warm
 from streamlearn.learners.muffled.unlabelled import Embedded

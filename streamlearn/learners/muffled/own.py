@@ -7,24 +7,22 @@ import json
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamlearn import snapshot
-from streamlearn.contracts import Document, FeatureName, FloatArray, IntArray, Label, Snapshot
-from streamlearn.errors import BadParameter, BadSnapshot
+from streamlearn.contracts import Document, FeatureName, FloatArray, Label, Snapshot
+from streamlearn.errors import BadParameter, BadSnapshot, BaseFailed, StreamlearnError
 from streamlearn.learners.base import BinaryScorer
 from streamlearn.learners.muffled.flat import LARGEST, RIVER, SCALERS, SCIKIT, Flat, NotFlat
-from streamlearn.learners.muffled.sample import N_FOLDS, Sample
 from streamlearn.learners.registry import from_state, make_learner
 
 Plain = bool | int | float | str | None
 
 _OURS = "streamlearn"
 _SCALER = "StandardScaler"
-_SEEDS = 5000  # beyond the counts of the other members
 _TABLES = {"sklearn": SCIKIT, "river": RIVER}
 CAN_BE = (
     f"scikit-learn classifiers ({', '.join(SCIKIT)}), River classifiers ({', '.join(RIVER)}), "
@@ -157,7 +155,21 @@ class Recipe:
         return made
 
     def train(self, rows: FloatArray, y: FloatArray, seed: int) -> Trained:
-        """Return the member trained on rows with labels 1 / -1, its features numbered by column."""
+        """Return the member trained on rows with labels 1 / -1, its features numbered by column.
+
+        Raises
+        ------
+        BaseFailed
+            Its library refused the rows.
+        """
+        try:
+            return self._train(rows, y, seed)
+        except (StreamlearnError, NotFlat):
+            raise
+        except Exception as error:
+            raise BaseFailed(f"{self.title} failed on {len(rows)} rows: {error}") from error
+
+    def _train(self, rows: FloatArray, y: FloatArray, seed: int) -> Trained:
         model = self.make(seed)
         if rows.shape[1] == 0:
             return Trained(self.title, Flat(None, np.zeros(1), ()))
@@ -199,12 +211,23 @@ def own_member(who: str, given: Any, positive: Label | None) -> Own:
         raise BadParameter(f"{who}: members must be names, {CAN_BE}, got {given!r}")
     try:
         if not _is_trained(library, given):
-            return Recipe(name, library, _steps(library, given))
+            recipe = Recipe(name, library, _steps(library, given))
+            _try_out(who, recipe)
+            return recipe
         flat = _flat(library, given)
         classes = [False, True] if library == "river" else list(given.classes_)
         return Trained(name, flat, _is_turned(classes[0], positive))
     except NotFlat as error:
         raise BadParameter(f"{who}: members must have a form in arrays, {name} has none: {error}") from error
+
+
+def _try_out(who: str, recipe: Recipe) -> None:
+    """Train a member on few rows: what its library refuses is told now, not at the first refit of a stream."""
+    rows = np.linspace(-1.0, 1.0, 80).reshape(40, 2)
+    try:
+        recipe.train(rows, np.where(np.arange(40) % 2 == 0, 1.0, -1.0), 0)
+    except BaseFailed as error:
+        raise BadParameter(f"{who}: members must be such as can be trained, {error}") from error
 
 
 def _own_learner(who: str, given: BinaryScorer, positive: Label | None) -> Own:
@@ -304,82 +327,3 @@ def from_text(who: str, text: str, arrays: Mapping[str, Snapshot]) -> list[str |
         else:
             found.append(Trained.from_arrays(who, item, dict(arrays.get(str(place), {}))))
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class OwnLayer:
-    """A trained member in a model.
-
-    Attributes
-    ----------
-    member : Trained
-    columns : int64[n_member_features]
-        Where its features stand in the rows of the model.
-    """
-
-    kind: ClassVar[str] = "own"
-    on_ranks: ClassVar[bool] = False
-
-    member: Trained
-    columns: IntArray
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Name of the vote."""
-        return (self.member.title,)
-
-    def votes(self, X: FloatArray) -> FloatArray:
-        """Return float64[n_rows, 1]."""
-        return self.member.votes(np.ascontiguousarray(X[:, self.columns]))[:, None]
-
-    def widened(self, n_features: int) -> OwnLayer:
-        """Return the same member: further features count for nothing."""
-        return self
-
-    def document(self) -> Document:
-        """Return what is not in arrays."""
-        return self.member.document()
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays by name."""
-        return {"columns": self.columns} | {f"own/{name}": array for name, array in self.member.arrays().items()}
-
-    @classmethod
-    def from_arrays(cls, who: str, document: Document, arrays: dict[str, NDArray[Any]], affine: FloatArray) -> OwnLayer:
-        """Return what `document` and `arrays` gave, checked."""
-        member = Trained.from_arrays(who, document, snapshot.below("own", arrays))
-        columns = arrays.get("columns", np.empty(0))
-        wanted, width = len(member.voter.names), affine.shape[1]
-        fits = columns.dtype == np.int64 and columns.shape == (wanted,)
-        if not fits or (columns < 0).any() or (columns >= width).any():
-            raise BadSnapshot(f"{who}: the columns of a member must be {wanted} of {width}, got {columns!r}")
-        return cls(member, columns)
-
-
-def own_layer(sample: Sample, own: Own, columns: IntArray, count: int) -> tuple[OwnLayer, FloatArray]:
-    """Return the member for a model, and its votes on the labelled rows, made without a row's own label.
-
-    Parameters
-    ----------
-    sample : Sample
-    own : Trained or Recipe
-    columns : int64[n_member_features]
-        Of a trained one's features.
-    count : int
-        Of the members that the user brought.
-    """
-    if isinstance(own, Trained):
-        layer = OwnLayer(own, columns)
-        return layer, layer.votes(sample.labelled)
-    seed = sample.derived(_SEEDS + count) % 2**31
-    held_out = np.empty((len(sample.y), 1))
-    for fold in range(N_FOLDS):
-        outside = sample.folds == fold
-        trained = _trained_layer(own, sample.labelled[~outside], sample.y[~outside], seed)
-        held_out[outside] = trained.votes(sample.labelled[outside])
-    return _trained_layer(own, sample.labelled, sample.y, seed), held_out
-
-
-def _trained_layer(own: Recipe, rows: FloatArray, y: FloatArray, seed: int) -> OwnLayer:
-    trained = own.train(rows, y, seed)
-    return OwnLayer(trained, np.array(trained.voter.names, dtype=np.int64))

@@ -13,7 +13,7 @@ from streamlearn.learners.muffled.combine import Muffled, muffle
 from streamlearn.learners.muffled.layers import Extra, Layer, Layered
 from streamlearn.learners.muffled.members import Member
 from streamlearn.learners.muffled.model import Model, Voting
-from streamlearn.learners.muffled.own import OwnLayer
+from streamlearn.learners.muffled.own_layer import OwnLayer
 from streamlearn.learners.muffled.sample import Sample
 from streamlearn.learners.muffled.trees import Trees
 from streamlearn.learners.muffled.unlabelled import Embedded

@@ -36,8 +36,8 @@ class Waiting:
         if executor is not None:
             try:
                 self._future = executor.submit(make)
-            except BrokenExecutor:
-                self._future = None  # its worker died before: made here
+            except RuntimeError:
+                self._future = None  # its worker died before, or it was shut down: made here
 
     def result(self) -> Voting:
         """Wait for the model; where the worker died, make it here, with the same bits."""
