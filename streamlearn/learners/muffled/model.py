@@ -101,7 +101,7 @@ class Model:
         self._scratch = *scratch(), np.empty(m)
         self._votes_of_one = np.empty((1, len(weights)))
         floats = np.concatenate([affine.ravel(), np.empty(m), linear.ravel(), weights, offsets, spread])
-        leaves, numbers = np.empty(len(roots), dtype=np.int64), np.empty((1, m), dtype=np.float32)
+        leaves, numbers = np.empty(len(roots), dtype=np.int64), np.zeros((1, max(m, 1)), dtype=np.float32)
         self._one = floats, at, steps, starts, leaves, numbers, self._votes_of_one
 
     @classmethod

@@ -132,15 +132,15 @@ def scratch() -> tuple[NDArray[np.uint32], IntArray]:
 
 
 def laid_out(keys: kernels.Keys) -> kernels.Tiles:
-    """Return the keys of rows in tiles: uint32[n_tiles, 128 n_features]."""
+    """Return the keys of rows in tiles: uint32[n_tiles, 128 n_features], for at least one feature."""
     tiles = empty_tiles(*keys.shape)
     kernels.lay_out(keys, tiles)
     return tiles
 
 
 def empty_tiles(n_rows: int, n_features: int) -> kernels.Tiles:
-    """Return room for the keys of rows in tiles."""
-    return np.zeros((-(-n_rows // kernels.TILE), kernels.TILE * n_features), dtype=np.uint32)
+    """Return room for the keys of rows in tiles; for one feature where there is none, as leaves look at the first."""
+    return np.zeros((-(-n_rows // kernels.TILE), kernels.TILE * max(n_features, 1)), dtype=np.uint32)
 
 
 def merged(parts: Sequence[Trees]) -> Trees:
