@@ -151,6 +151,15 @@ def check_defined_from_the_first_event(make: Factory) -> None:
     assert np.isfinite(constant.test_then_learn_many(X[:, :4])).all()
 
 
+def check_events_with_nothing_but_zeros_are_learned(make: Factory) -> None:
+    zeros = np.zeros((700, 3))
+    assert np.isfinite(make().learn_many(zeros).test_then_learn_many(rows(9))).all()
+    one = make()
+    for row in zeros:
+        one.learn_one(row)
+    assert same(one.state(), make().learn_many(zeros).state())
+
+
 def check_never_nan(make: Factory) -> None:
     rng = np.random.default_rng(22)
     n = 300

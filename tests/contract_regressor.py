@@ -194,6 +194,14 @@ def check_defined_from_the_first_event(make: Factory) -> None:
     assert np.isfinite(constant.predict_many(X[:, :4])).all()
 
 
+def check_events_with_nothing_but_zeros_are_learned(make: Factory) -> None:
+    targets = np.arange(700.0) % 5
+    model = make().learn_many(np.zeros((700, 3)), targets)
+    assert 0.0 <= model.predict_one({}) <= 4.0
+    X, y = stream(9)
+    assert np.isfinite(model.learn_many(X, y).predict_many(X)).all()
+
+
 def check_never_nan(make: Factory) -> None:
     rng = np.random.default_rng(22)
     n = 400

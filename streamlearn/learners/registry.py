@@ -81,8 +81,15 @@ def from_state(state: Snapshot) -> Learner:
     return learner_class(name).from_state(state)
 
 
-def load(path: str | os.PathLike[str]) -> Learner:
+def load(path: str | os.PathLike[str], like: Learner | None = None) -> Learner:
     """Read a learner that `save` wrote.
+
+    Parameters
+    ----------
+    path : path
+    like : Learner or None
+        A learner with the same parameters, for one that holds what no file can: ``load(path, like=ORL(Ridge()))``. It
+        is not changed.
 
     Raises
     ------
@@ -93,6 +100,14 @@ def load(path: str | os.PathLike[str]) -> Learner:
     """
     document, arrays = snapshot.read(path, "model")
     try:
-        return from_state(snapshot.join(document, arrays))
+        return _made(snapshot.join(document, arrays), like)
     except BadSnapshot as error:
         raise BadSnapshot(f"{os.fspath(path)}: {error}") from error
+
+
+def _made(state: Snapshot, like: Learner | None) -> Learner:
+    if like is None:
+        return from_state(state)
+    made = like.clone()
+    made.restore(state)
+    return made

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from streamlearn import ORL
+from streamlearn import ORL, load
 from streamlearn.errors import BadLabel, BadParameter, BadShape, BadSnapshot, BadValue, BaseFailed
 from tests.contract import same
 from tests.contract_regressor import CHECKS
@@ -98,8 +98,25 @@ def test_a_foreign_base_comes_back_by_restore_alone():
     assert same(other.learn_many(X[1250:], y[1250:]).state(), model.learn_many(X[1250:], y[1250:]).state())
     with pytest.raises(BadSnapshot, match="saved parameters must be"):
         ORL(LinearRegression(), batch_size=99).restore(state)
-    with pytest.raises(BadSnapshot, match="base must be one of"):
+    with pytest.raises(BadSnapshot, match=r"the saved base .*LinearRegression.* must be given again"):
         ORL.from_state(state)
+
+
+def test_a_file_with_a_foreign_base_is_read_with_one_like_it(tmp_path):
+    X, y, _, _ = problem(5)
+    model = ORL(LinearRegression(), batch_size=100).learn_many(X[:1250], y[:1250])
+    model.save(tmp_path / "model")
+    like = ORL(LinearRegression(), batch_size=100)
+    again = load(tmp_path / "model", like=like)
+    assert like.n_batches_ == 0
+    assert same(again.learn_many(X[1250:], y[1250:]).state(), model.learn_many(X[1250:], y[1250:]).state())
+    with pytest.raises(BadSnapshot, match=r"model: ORL: the saved base .* must be given again, as in load\(path, l"):
+        load(tmp_path / "model")
+
+
+def test_a_vector_of_nothing_is_refused():
+    with pytest.raises(BadValue, match="base must give finite numbers"):
+        ORL(lambda X, y: [], batch_size=10).learn_many(np.ones((10, 2)), np.ones(10))
 
 
 class LeastSquaresThatFails(LinearRegression):

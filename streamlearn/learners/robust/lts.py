@@ -109,6 +109,9 @@ def thresholding(
 ) -> Iterator[FloatArray]:
     """Yield robust thresholding regression, intercept first: as published, then with its columns whitened."""
     middle = float(np.median(y))
+    if Z.shape[1] == 0:  # no feature was ever other than 0
+        yield np.array([middle])
+        return
     sigma = covariance.of(Z, trim)
     moment = trimmed_products(Z - covariance.medians, y - middle, trim)
     for theta in (moment, np.linalg.solve(_positive(sigma), moment)):

@@ -67,7 +67,8 @@ class ORL(Regressor):
     Notes
     -----
     A model with a base that is not named goes into checkpoints, and comes back by `restore` of an `ORL` with an equal
-    base; `load` and `from_state` cannot make such a base, since nothing is executed on load.
+    base, or ``load(path, like=ORL(base))``; `load` alone and `from_state` cannot make such a base, since nothing is
+    executed on load.
 
     Where `base` fails on a mini-batch, nothing of the call that completed it is learned, and `BaseFailed` tells why.
     The rows of before still wait: the next call estimates them anew, with what it brings.
@@ -122,6 +123,11 @@ class ORL(Regressor):
             return self._fit_foreign, False
         if callable(self.base) and not inspect.isclass(self.base):
             return self.base, True
+        if isinstance(self.base, str) and self.base.startswith(_OBJECT):
+            raise BadSnapshot(
+                f"{self.name}: the saved base {self.base.removeprefix(_OBJECT)} must be given again, as in "
+                "load(path, like=ORL(base)) or ORL(base).restore(state): nothing in a file is executed"
+            )
         known = f"one of {list(named)}, a scikit-learn estimator or a function"
         raise BadParameter(f"{self.name}: base must be {known}, got {self.base!r}")
 
@@ -239,7 +245,7 @@ class ORL(Regressor):
         except Exception as error:
             which = f"batch {self.n_batches_ + self.n_skipped_ + 1} of {self.batch_size} rows"
             raise BaseFailed(f"{self.name}: base must fit every batch, got {error!r} in {which}") from error
-        if theta is not None and not np.isfinite(theta).all():
+        if theta is not None and not (theta.size and np.isfinite(theta).all()):
             raise BadValue(f"{self.name}: base must give finite numbers, got {vector!r}")
         return theta
 

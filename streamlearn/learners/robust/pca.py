@@ -220,6 +220,8 @@ class ORLPCA(Transformer):
             X = np.ascontiguousarray(X[~np.isnan(X).any(axis=1)])
             if len(X) < 2 * self.n_components:
                 return
+        if not X.shape[1]:
+            return  # no feature was ever other than 0: there is no direction to find
         found = self._fit(X)
         sample = X[:: -(-len(X) // _ENOUGH)]
         with one_blas_thread():
