@@ -1,12 +1,11 @@
-"""Trimmed inner products of all pairs of columns, and medians of columns, by counting instead of sorting.
+"""Trimmed inner products of all pairs of columns, by counting instead of sorting.
 
-The threshold of a pair is an order statistic. It is found by shrinking a bracket with exact counts, three thresholds a
-pass: counts of a comparison vectorise, selection does not. Counted are keys in single precision: products of rounded
-sizes, which err by less than `_KEY_ERROR` of themselves. Once few are inside the bracket their exact sizes are gathered
-and sorted; where the one that is wanted is too near to an end of the bracket for such keys, all is done anew with keys
-that keep the order of the products, their sizes rounded once. The sum of what is kept runs over 256 fixed lanes. So the
-result depends neither on the bracket's start nor on the threads, and is that of a stable sort by size up to the
-rounding of the sum.
+The threshold of a pair is an order statistic. It is found by shrinking a bracket with exact counts, two or three
+thresholds a pass: counts of a comparison vectorise, selection does not. Counted are sums of the rounded binary
+logarithms of two sizes, in 16 bits. Once few are inside the bracket, the exact sizes of those that could be the
+threshold are gathered. Pairs that such sums cannot tell, as those with many equal products, are left to
+`robust_selection`. The sum of what is kept runs over 256 fixed lanes. So the result depends neither on the bracket's
+start nor on the threads, and is that of a stable sort by size up to the rounding of the sum.
 """
 
 from __future__ import annotations
@@ -18,94 +17,105 @@ from streamlearn.contracts import FloatArray, IntArray
 from streamlearn.kernels.jit import kernel, parallel_kernel, prange
 
 _LANES = 256
-_FEW = 40  # values in the bracket that are cheaper to sort than to count again
-_BLOCK = 64
 _SAMPLE = 128
-TILE = 4  # columns a side: eight columns of 10,000 rows stay in a second-level cache of 1 MB
-_LARGEST = 1e150  # values are clipped here: their products and sums of these stay finite
-_LARGEST_KEY = 3e38  # near the end of single precision
-_KEY_ERROR = 4e-7  # of a product of two rounded factors; three roundings of 6e-8 each
-_LARGEST_SIZE = 1e18  # of a scaled factor: products stay finite in single precision
-_LEAST_KEY = 1e-18  # below it a factor may have been too small for single precision
-_FLAT_ROUNDS = 3  # passes by interpolation before the bracket is cut at values that occur
+TILE = 4  # columns a side: the logarithms of eight columns of 10,000 rows are 160 kB
+_STRETCH = 4 * _LANES  # rows whose products are added up for all pairs of a tile in turn: 64 kB of eight columns
+_FLAT_ROUNDS = 3  # passes by interpolation before the bracket is cut in four
+_OCTAVE = 512  # steps of a logarithm per doubling, as in `robust_columns`
+_NATURAL = _OCTAVE / np.log(2.0)
+_LEAST = -(2**14)  # the least logarithm: what is smaller has it too
+_MARGIN = 2  # steps; a sum of two logarithms errs by less than 1.2, and so do its order statistics
+_NEAR = 160  # products in the bracket whose middle ones are then looked for
+_MOST = 512  # products that are gathered at most
+_COUNTED = 2**14  # rows that are counted in 16 bits
 
-Keys = NDArray[np.floating]
-"""Numbers that are compared instead of the values: these themselves, or rounded to single precision (twice as fast)."""
+Logs = NDArray[np.int16]
+"""Sizes as `_OCTAVE` times their binary logarithms, rounded."""
 
-
-@kernel
-def _count3(keys: Keys, t: Keys, counts: FloatArray) -> None:
-    """Write how many keys are <= t[0], t[1], t[2] into counts[:3]."""
-    t1, t2, t3 = t[0], t[1], t[2]
-    c1 = c2 = c3 = np.int32(0)
-    for i in range(len(keys)):
-        v = keys[i]
-        c1 = np.int32(c1 + (v <= t1))
-        c2 = np.int32(c2 + (v <= t2))
-        c3 = np.int32(c3 + (v <= t3))
-    counts[0], counts[1], counts[2] = c1, c2, c3
+Flags = NDArray[np.uint8]
 
 
 @kernel
-def _gather(keys: Keys, a: Keys, t: Keys, most: int, out: FloatArray) -> int:
-    """Write the values a whose keys are in (t[3], t[4]] to `out` in order, until there are `most`; return how many."""
-    lo, hi = t[3], t[4]
-    n = len(keys)
-    found = 0
-    whole = n - n % _BLOCK
-    for start in range(0, whole, _BLOCK):
-        hits = np.int32(0)
-        for i in range(start, start + _BLOCK):
-            hits = np.int32(hits + ((keys[i] > lo) & (keys[i] <= hi)))
-        if hits:
-            for i in range(start, start + _BLOCK):
-                out[found] = a[i]
-                found += (keys[i] > lo) & (keys[i] <= hi)
-            if found >= most:
-                return found
-    for i in range(whole, n):
-        if lo < keys[i] <= hi and found < most:
-            out[found] = a[i]
-            found += 1
-    return found
+def _count_sums(a: Logs, b: Logs, t: IntArray, counts: IntArray) -> None:
+    """Write how many sums a[i] + b[i] are < t[0], t[1], t[2] into `counts`."""
+    t1, t2, t3 = np.int16(t[0]), np.int16(t[1]), np.int16(t[2])
+    counts[:3] = 0
+    for start in range(0, len(a), _COUNTED):
+        left, right = a[start : start + _COUNTED], b[start : start + _COUNTED]
+        c1 = c2 = c3 = np.int16(0)
+        for i in range(len(left)):
+            v = np.int16(left[i] + right[i])
+            c1 = np.int16(c1 + (v < t1))
+            c2 = np.int16(c2 + (v < t2))
+            c3 = np.int16(c3 + (v < t3))
+        counts[0] += c1
+        counts[1] += c2
+        counts[2] += c3
 
 
 @kernel
-def _gather_products(keys: Keys, a: FloatArray, b: FloatArray, t: Keys, out: FloatArray) -> int:
-    """Write |a b| where float32 keys, none negative, are in (t[3], t[4]] to `out` in order; return how many.
+def _flag_sums(a: Logs, b: Logs, first: int, last: int, flags: Flags) -> tuple[int, int]:
+    """Write which sums a[i] + b[i] are in [first, last] into `flags`; return how many are below, and how many in."""
+    lo, width = np.int16(first), np.uint16(last - first)
+    below = inside = 0
+    for start in range(0, len(a), _COUNTED):
+        left, right = a[start : start + _COUNTED], b[start : start + _COUNTED]
+        out = flags[start : start + _COUNTED]
+        c1 = c2 = np.int16(0)
+        for i in range(len(left)):
+            v = np.int16(left[i] + right[i])
+            c1 = np.int16(c1 + (v < lo))
+            hit = np.uint16(np.int32(v) - lo) <= width
+            c2 = np.int16(c2 + hit)
+            out[i] = hit
+        below += int(c1)
+        inside += int(c2)
+    return below, inside
 
-    The bits of such keys order as they do: the least difference to the bracket's lower end, taken as a number without a
-    sign, says whether a block has any inside. Blocks are looked for first and read afterwards, a few at a time.
+
+@kernel
+def _flagged(flags: Flags, places: IntArray) -> int:
+    """Write the places of flags, zeros or ones, to the beginning of `places`, in order; return how many there are.
+
+    Without a branch on what is found: words of eight, and places, are each written behind the last one that counts.
     """
-    ends = np.array([t[3] + np.float32(0.0), t[4]], dtype=np.float32).view(np.int32)
-    first = np.int32(max(ends[0] + 1, 0))  # keys are not below 0: no difference overflows
-    width = np.uint32(ends[1] - first)
-    bits = keys.view(np.int32)
-    blocks = np.empty(_BLOCK, dtype=np.int64)
-    n = len(keys)
-    found = 0
-    whole = n - n % _BLOCK
-    for top in range(0, whole, _BLOCK * _BLOCK):
-        n_blocks = 0
-        for start in range(top, min(top + _BLOCK * _BLOCK, whole), _BLOCK):
-            block = bits[start : start + _BLOCK]
-            least = np.uint32(0xFFFFFFFF)
-            for i in range(_BLOCK):
-                least = min(least, np.uint32(block[i] - first))
-            blocks[n_blocks] = start
-            n_blocks += 1 if least <= width else 0
-        for k in range(n_blocks):
-            start = blocks[k]
-            block, left, right = bits[start : start + _BLOCK], a[start : start + _BLOCK], b[start : start + _BLOCK]
-            for i in range(_BLOCK):
-                if np.uint32(block[i] - first) <= width:
-                    out[found] = abs(left[i] * right[i])
-                    found += 1
-    for i in range(whole, n):
-        if np.uint32(bits[i] - first) <= width:
-            out[found] = abs(a[i] * b[i])
-            found += 1
-    return found
+    words = flags.view(np.uint64)
+    rows, hits = places[: _MOST + 1], places[_MOST + 1 :]
+    n_hits = found = np.uint64(0)  # without a sign: no index is taken from the end
+    for k in range(len(words)):
+        hits[n_hits] = k
+        n_hits += np.uint64(words[k] != 0)
+    for h in range(n_hits):
+        first = np.uint64(8 * hits[h])
+        for k in range(8):
+            rows[found] = first + np.uint64(k)
+            found += np.uint64(flags[first + np.uint64(k)])
+    return int(found)
+
+
+@kernel
+def _ranked(held: FloatArray, m: int, rank: int, found: FloatArray) -> bool:
+    """Write the rank-th smallest of held[:m] into found[0]; return whether the next one is the same."""
+    wide = -(-m // 16) * 16  # whole vectors
+    held[m:wide] = np.inf
+    values = held[:wide]
+    lo, hi = -np.inf, np.inf
+    for k in range(m):
+        v = values[k]
+        if v <= lo or v >= hi:
+            continue
+        less = same = 0
+        for i in range(wide):
+            less += values[i] < v
+            same += values[i] <= v
+        if same < rank:
+            lo = v
+        elif less >= rank:
+            hi = v
+        else:
+            found[0] = v
+            return same > rank
+    return True
 
 
 @kernel
@@ -120,113 +130,120 @@ def _sort(values: FloatArray, n: int) -> None:
 
 
 @kernel
-def _first_thresholds(keys: Keys, rank: int, hint: float, slope: float, held: FloatArray, t: Keys) -> None:
-    """Write three thresholds around the rank-th smallest key into t[:3]: about the hint, else from a sample."""
-    n = len(keys)
+def _first_sums(
+    a: Logs, b: Logs, rank: int, hint: float, slope: float, scale: float, held: FloatArray, t: IntArray
+) -> None:
+    """Write three thresholds around the rank-th smallest sum a + b into `t`: about the hint, else from a sample."""
+    n = len(a)
     share = rank / n
-    if slope > 0.0:
-        wide = slope * (2.0 * np.sqrt(2.0 * rank * (1.0 - share)) + 4.0)
-        t[0], t[1], t[2] = hint - wide, hint, hint + wide
+    if slope > 0.0 and 1e-300 < hint * scale < 1e300:
+        wide = slope / hint * _NATURAL * (2.0 * np.sqrt(2.0 * rank * (1.0 - share)) + 4.0)
+        half = np.int64(min(wide, 8.0 * _OCTAVE)) + 1
+        t[1] = np.int64(np.floor(_OCTAVE * np.log2(hint * scale)))
+        t[0], t[2] = t[1] - half, t[1] + half
         return
     m = min(n, _SAMPLE)
     for i in range(m):
-        held[i] = keys[i * (n // m)]
+        held[i] = np.int64(a[i * (n // m)]) + np.int64(b[i * (n // m)])
     _sort(held, m)
     off = 2.5 * np.sqrt(m * share * (1.0 - share)) + 1.0
-    t[0] = held[max(int(m * share - off), 0)]
-    t[1] = held[min(int(m * share), m - 1)]
-    t[2] = held[min(int(m * share + off), m - 1)]
+    t[0] = np.int64(held[max(int(m * share - off), 0)])
+    t[1] = np.int64(held[min(int(m * share), m - 1)])
+    t[2] = np.int64(held[min(int(m * share + off), m - 1)]) + 1
 
 
 @kernel
-def _thresholds_that_occur(held: FloatArray, m: int, share: float, above: bool, t: Keys) -> None:
-    """Write the number below a quantile of held[:m], it, and another quantile into t[:3]: ties are settled at once."""
-    _sort(held, m)
-    off = 2.0 * np.sqrt(m * share * (1.0 - share)) + 1.0
-    t[1] = held[min(int(m * share), m - 1)]
-    t[0] = np.nextafter(t[1], t[3])
-    t[2] = held[min(max(int(m * share + (off if above else -off)), 0), m - 1)]
-
-
-@kernel
-def _order_statistic(
-    keys: Keys,
-    a: FloatArray,
-    b: FloatArray | None,
-    rank: int,
-    t: Keys,
-    counts: FloatArray,
-    held: FloatArray,
-    found: FloatArray,
-) -> bool:
-    """Find the rank-th smallest value exactly, by keys that grow with the values; return whether it was found.
-
-    Not where too many float32 keys equal that of the value: it is then alone in the bracket.
+def _bracket_of_sums(a: Logs, b: Logs, rank: int, t: IntArray, counts: IntArray) -> None:
+    """Shrink a bracket about the rank-th smallest sum a + b until few are inside, or it is narrow.
 
     Parameters
     ----------
-    keys : float32[n] or float64[n]
-        Without NaN.
-    a, b : float64[n], float64[n] or None
-        The values: |a b|, or a. Where the keys are float64 they are the values.
-    rank : int
-        From 1 to n.
-    t : dtype of the keys, [5]
-        Three thresholds to start with, then the bracket (lo, hi] that holds the rank; changed.
-    counts : float64[3]
-        How many keys are <= t[:3]; changed. What is started with changes the cost, never the result.
-    held : float64[>= 192]
-        Scratch.
-    found : float64[5]
-        The value, how many are <= it, the distance of neighbours here (0 = unknown), how many keys are <= lo, and the
-        next greater value (infinite where it is not in the bracket); written.
+    t : int64[5]
+        Three thresholds to start with; then t[3] <= that sum < t[4].
+    counts : int64[5]
+        How many are < t; changed.
     """
-    t[3], t[4] = -np.inf, np.inf
-    below, within = 0, len(keys)
+    t[3], t[4], counts[3], counts[4] = 2 * _LEAST, -2 * _LEAST - 1, 0, len(a)
     rounds = 0
     while True:
+        for k in range(3):
+            t[k] = min(max(t[k], t[3]), t[4])
+        _count_sums(a, b, t, counts)
         rounds += 1
         for k in range(3):
-            count = int(counts[k])
-            if count < rank:
+            if counts[k] < rank:
                 if t[k] > t[3]:
-                    t[3], below = t[k], count
+                    t[3], counts[3] = t[k], counts[k]
             elif t[k] < t[4]:
-                t[4], within = t[k], count
-        inside = within - below
-        if inside <= _FEW:
-            break
-        if np.nextafter(t[3], t[4]) >= t[4]:
-            found[0], found[1], found[2], found[3], found[4] = t[4], within, 0.0, below, np.inf
-            return keys.itemsize == held.itemsize
-        need = rank - below
-        if t[3] > -np.inf and t[4] < np.inf and rounds <= _FLAT_ROUNDS:
-            width = t[4] - t[3]
+                t[4], counts[4] = t[k], counts[k]
+        inside, width = counts[4] - counts[3], t[4] - t[3]
+        if inside <= _NEAR or width <= 2 * _MARGIN:
+            return
+        if rounds <= _FLAT_ROUNDS and 0 < counts[3] and counts[4] < len(a):
+            middle = t[3] + width * ((rank - counts[3] - 0.5) / inside)
             half = width * ((1.2 * np.sqrt(inside) + 3.0) / inside)
-            t[1] = t[3] + width * ((need - 0.5) / inside)
-            t[0], t[2] = max(t[1] - half, t[3]), min(t[1] + half, t[4])
+            t[0], t[1], t[2] = np.int64(middle - half), np.int64(middle), np.int64(middle + half) + 1
         else:
-            m = _gather(keys, keys, t, _SAMPLE, held)
-            _thresholds_that_occur(held, m, need / inside, rounds % 2 == 1, t)
-        _count3(keys, t, counts)
-    if b is None:
-        m = _gather(keys, a, t, _FEW + _BLOCK, held)
-    else:
-        m = _gather_products(keys, a, b, t, held)
-    _sort(held, m)
-    at = rank - below
-    while at < m and held[at] == held[at - 1]:
-        at += 1
-    found[0], found[1], found[2], found[3] = held[at - 1], below + at, (held[m - 1] - held[0]) / m, below
-    found[4] = held[at] if at < m else np.inf
-    return True
+            for k in range(3):
+                t[k] = t[3] + (width * (k + 1)) // 4
 
 
 @kernel
-def _sum_kept(a: FloatArray, b: FloatArray, threshold: float, lanes: FloatArray) -> float:
-    """Return the sum of the products a[i] b[i] of size <= threshold, over fixed lanes."""
+def _threshold(
+    a: FloatArray,
+    b: FloatArray,
+    logs_a: Logs,
+    logs_b: Logs,
+    scale: float,
+    least: float,
+    keep: int,
+    hint: float,
+    slope: float,
+    flags: Flags,
+    whole: IntArray,
+    held: FloatArray,
+    found: FloatArray,
+) -> bool:
+    """Write the threshold of a pair, and the slope there, into `found`; return False where it cannot be proved.
+
+    The sums err by less than 1.2 steps, so all below `first` are less than a product whose own logarithm is above
+    `first` + 0.2, and likewise at the other end. Sums up to `least` may err more, but are not above what they say.
+    """
+    t, counts, places = whole[:5], whole[5:10], whole[10:]
+    _first_sums(logs_a, logs_b, keep, hint, slope, scale, held, t)
+    _bracket_of_sums(logs_a, logs_b, keep, t, counts)
+    for margin in range(_MARGIN, 4 * _MARGIN, _MARGIN):
+        inside, width = counts[4] - counts[3], t[4] - t[3]
+        middle = t[3] + width * ((keep - counts[3] - 0.5) / inside)
+        half = width * ((1.2 * np.sqrt(inside) + 3.0) / inside)
+        first = max(np.int64(np.floor(middle - half)), t[3]) - margin
+        last = min(np.int64(np.ceil(middle + half)), t[4] - 1) + margin
+        if first <= least or last > -2 * _LEAST - 1:
+            return False
+        below, within = _flag_sums(logs_a, logs_b, first, last, flags)
+        within += below
+        if below >= keep:
+            t[4], counts[4] = first, below
+        elif within < keep:
+            t[3], counts[3] = last + 1, within
+        elif within - below > _MOST:
+            return False
+        else:
+            m = _flagged(flags, places)
+            for k in range(m):
+                held[k] = abs(a[places[k]] * b[places[k]])
+            tied = _ranked(held, m, keep - below, found)
+            at = _OCTAVE * np.log2(found[0] * scale)
+            if not tied and first + 0.5 <= at <= last - 0.5:
+                found[1] = found[0] * (last - first + 1) / (_NATURAL * (within - below))
+                return True
+    return False
+
+
+@kernel
+def _add_kept(a: FloatArray, b: FloatArray, threshold: float, lanes: FloatArray) -> None:
+    """Add the products a[i] b[i] of size <= threshold to the lanes, of which each has every 256th row."""
     n = len(a)
-    lanes[:] = 0.0
     whole = n - n % _LANES
     for start in range(0, whole, _LANES):
         left, right = a[start : start + _LANES], b[start : start + _LANES]
@@ -236,6 +253,11 @@ def _sum_kept(a: FloatArray, b: FloatArray, threshold: float, lanes: FloatArray)
     for i in range(whole, n):
         v = a[i] * b[i]
         lanes[i - whole] += v if abs(v) <= threshold else 0.0
+
+
+@kernel
+def _sum_of_lanes(lanes: FloatArray) -> float:
+    """Return the sum of the lanes, which are changed."""
     half = _LANES // 2
     while half:
         for k in range(half):
@@ -245,187 +267,64 @@ def _sum_kept(a: FloatArray, b: FloatArray, threshold: float, lanes: FloatArray)
 
 
 @kernel
-def _keys(a: FloatArray, b: FloatArray, t: Keys, keys: Keys, counts: FloatArray) -> None:
-    """Write |a[i] b[i]| in single precision into `keys`, and count those <= t[:3] in the same pass."""
-    t1, t2, t3 = t[0], t[1], t[2]
-    c1 = c2 = c3 = np.int32(0)
-    for i in range(len(keys)):
-        v = np.float32(min(abs(a[i] * b[i]), _LARGEST_KEY))
-        keys[i] = v
-        c1 = np.int32(c1 + (v <= t1))
-        c2 = np.int32(c2 + (v <= t2))
-        c3 = np.int32(c3 + (v <= t3))
-    counts[0], counts[1], counts[2] = c1, c2, c3
-
-
-@kernel
-def _quick_keys(a: Keys, b: Keys, t: Keys, keys: Keys, counts: FloatArray) -> None:
-    """Write a[i] b[i] into `keys`, and count those <= t[:3] in the same pass: half the memory, twice the numbers."""
-    t1, t2, t3 = t[0], t[1], t[2]
-    c1 = c2 = c3 = np.int32(0)
-    for i in range(len(keys)):
-        v = a[i] * b[i]
-        keys[i] = v
-        c1 = np.int32(c1 + (v <= t1))
-        c2 = np.int32(c2 + (v <= t2))
-        c3 = np.int32(c3 + (v <= t3))
-    counts[0], counts[1], counts[2] = c1, c2, c3
-
-
-@kernel
-def _among_equal_keys(
-    a: FloatArray, b: FloatArray, keep: int, keys: Keys, t: Keys, small: FloatArray, held: FloatArray
-) -> None:
-    """Find the threshold where single precision cannot: many ties, or sizes beyond its range."""
-    exact, t64, counts, found = np.empty(len(a)), small[0], small[1], small[2]
-    for i in range(len(a)):
-        exact[i] = abs(a[i] * b[i])
-    m = _gather(keys, exact, t, _SAMPLE, held)
-    t64[3] = -np.inf
-    _thresholds_that_occur(held, m, (keep - found[3]) / (found[1] - found[3]), True, t64)
-    _count3(exact, t64, counts)
-    _order_statistic(exact, exact, None, keep, t64, counts, held, found)
-
-
-@kernel
-def _threshold(
-    a: FloatArray,
-    b: FloatArray,
-    keep: int,
-    hint: float,
-    slope: float,
-    keys: Keys,
-    t: Keys,
-    small: FloatArray,
-    held: FloatArray,
-) -> None:
-    """Write the threshold of a pair, how many are not above it, and the slope there into small[2, :3]."""
-    counts, found = small[1], small[2]
-    if slope > 0.0:
-        _first_thresholds(keys, keep, hint, slope, held, t)
-        _keys(a, b, t, keys, counts)
-    else:
-        t[:] = 0.0
-        _keys(a, b, t, keys, counts)
-        _first_thresholds(keys, keep, hint, slope, held, t)
-        _count3(keys, t, counts)
-    if not _order_statistic(keys, a, b, keep, t, counts, held, found):
-        _among_equal_keys(a, b, keep, keys, t, small, held)
-
-
-@kernel
-def _quick_threshold(
-    a: FloatArray,
-    b: FloatArray,
-    sizes_a: Keys,
-    sizes_b: Keys,
-    scale: float,
-    keep: int,
-    hint: float,
-    slope: float,
-    keys: Keys,
-    t: Keys,
-    small: FloatArray,
-    held: FloatArray,
-) -> bool:
-    """Do what `_threshold` does with products of sizes in single precision, if it can be proved; else return False.
-
-    All products with keys up to the bracket's lower end are then less than the threshold, all those with keys beyond
-    its upper end greater.
-    """
-    counts, found = small[1], small[2]
-    if slope > 0.0:
-        _first_thresholds(keys, keep, hint * scale, slope * scale, held, t)
-        _quick_keys(sizes_a, sizes_b, t, keys, counts)
-    else:
-        t[:] = 0.0
-        _quick_keys(sizes_a, sizes_b, t, keys, counts)
-        _first_thresholds(keys, keep, hint, slope, held, t)
-        _count3(keys, t, counts)
-    if not _order_statistic(keys, a, b, keep, t, counts, held, found):
-        return False
-    key = found[0] * scale
-    return bool(t[3] > _LEAST_KEY and t[3] < key * (1.0 - _KEY_ERROR) and key * (1.0 + _KEY_ERROR) <= t[4])
-
-
-@kernel
-def _mean_kept(a: FloatArray, b: FloatArray, keep: int, threshold: float, surplus: int, lanes: FloatArray) -> float:
-    """Return the mean of the products of size <= threshold, without the last `surplus` of that very size."""
-    total = _sum_kept(a, b, threshold, lanes)
-    i = len(a) - 1
-    while surplus > 0:
-        # Among equal sizes a stable sort keeps the earlier rows.
-        if abs(a[i] * b[i]) == threshold:
-            total -= a[i] * b[i]
-            surplus -= 1
-        i -= 1
-    return total / keep
-
-
-@kernel
-def trimmed_product(a: FloatArray, b: FloatArray, n_trim: int) -> float:
-    """Return the mean of the products a[i] b[i] without the `n_trim` of largest size.
-
-    Parameters
-    ----------
-    a, b : float64[n]
-        Without NaN, of size at most 1e150.
-    n_trim : int
-        From 0 to n - 1.
-    """
-    keys, t = np.empty(len(a), dtype=np.float32), np.empty(5, dtype=np.float32)
-    lanes, small, held = np.empty(_LANES), np.empty((3, 5)), np.empty(_SAMPLE + _BLOCK)
-    keep = len(a) - n_trim
-    if n_trim == 0:
-        return _mean_kept(a, b, keep, np.inf, 0, lanes)
-    _threshold(a, b, keep, 0.0, 0.0, keys, t, small, held)
-    return _mean_kept(a, b, keep, small[2, 0], int(small[2, 1]) - keep, lanes)
-
-
-@kernel
 def _tile(
     columns: FloatArray,
-    sizes: Keys,
+    logs: Logs,
     scales: FloatArray,
     places: IntArray,
     keep: int,
     first: int,
     second: int,
     hints: FloatArray,
+    unsolved: IntArray,
     out: FloatArray,
 ) -> None:
-    """Fill the pairs of two groups of `TILE` columns, each pair once."""
-    m, n = columns.shape
-    keys, t = np.empty(n, dtype=np.float32), np.empty(5, dtype=np.float32)
-    lanes, small, held = np.empty(_LANES), np.empty((3, 5)), np.empty(_SAMPLE + _BLOCK)
-    for a in range(first, min(first + TILE, m)):
-        for b in range(max(second, a), min(second + TILE, m)):
+    """Fill the pairs of two groups of `TILE` columns, each pair once: all thresholds, then all sums."""
+    n = columns.shape[1]
+    lanes, held, found = np.zeros((TILE * TILE, _LANES)), np.empty(_MOST), np.empty(2)
+    flags, whole = np.zeros(-(-n // 8) * 8, dtype=np.uint8), np.empty(12 + 2 * _MOST, dtype=np.int64)
+    pairs, thresholds = np.empty((TILE * TILE, 2), dtype=np.int64), np.empty(TILE * TILE)
+    n_pairs = n_unsolved = 0
+    for a in range(first, min(first + TILE, len(places))):
+        for b in range(max(second, a), min(second + TILE, len(places))):
             i, j = places[a], places[b]
             if i < 0 or j < 0:
                 continue
-            left, right, scale = columns[a], columns[b], scales[a] * scales[b]
+            scale, least = scales[0, i] * scales[0, j], _LEAST + max(scales[1, i], scales[1, j])
             hint, slope = hints[0, i, j], hints[1, i, j]
-            small[2, 0], small[2, 1], small[2, 2] = np.inf, n, 0.0
-            if keep < n and not (
+            found[0], found[1] = np.inf, 0.0
+            if keep == n or (
                 scale > 0.0
-                and _quick_threshold(left, right, sizes[a], sizes[b], scale, keep, hint, slope, keys, t, small, held)
+                and _threshold(
+                    columns[a], columns[b], logs[i], logs[j], scale, least, keep, hint, slope, flags, whole, held, found
+                )
             ):
-                _threshold(left, right, keep, hint, slope, keys, t, small, held)
-            mean = _mean_kept(left, right, keep, small[2, 0], int(small[2, 1]) - keep, lanes)
-            out[i, j] = mean
-            out[j, i] = mean
-            hints[0, i, j], hints[1, i, j] = small[2, 0] if keep < n else 0.0, small[2, 2]
+                pairs[n_pairs, 0], pairs[n_pairs, 1], thresholds[n_pairs] = a, b, found[0]
+                hints[0, i, j], hints[1, i, j] = found[0] if keep < n else 0.0, found[1]
+                n_pairs += 1
+            else:
+                n_unsolved += 1
+                unsolved[n_unsolved, 0], unsolved[n_unsolved, 1] = a, b
+    unsolved[0, 0] = n_unsolved
+    for start in range(0, n, _STRETCH):
+        rows = slice(start, start + _STRETCH)
+        for k in range(n_pairs):
+            _add_kept(columns[pairs[k, 0]][rows], columns[pairs[k, 1]][rows], thresholds[k], lanes[k])
+    for k in range(n_pairs):
+        i, j = places[pairs[k, 0]], places[pairs[k, 1]]
+        out[i, j] = out[j, i] = _sum_of_lanes(lanes[k]) / keep
 
 
 @kernel
 def trimmed_covariance(
     columns: FloatArray,
-    sizes: Keys,
+    logs: Logs,
     scales: FloatArray,
     places: IntArray,
     tiles: IntArray,
     n_trim: int,
     hints: FloatArray,
+    unsolved: IntArray,
     out: FloatArray,
 ) -> None:
     """Fill entries of the matrix of trimmed inner products: mean of all products but the `n_trim` of largest size.
@@ -434,10 +333,11 @@ def trimmed_covariance(
     ----------
     columns : float64[m, n]
         One variable a row, centred, without NaN, of size at most 1e150. Not all p need be there at once.
-    sizes : float32[m, n]
-        Their sizes times their scales, as `centred_columns` writes them.
-    scales : float64[m]
-        0 where single precision cannot hold the sizes of a column. They save time and do not touch the result.
+    logs : int16[p, n]
+        Logarithms of the sizes of all, times their scales, as `centred_columns` writes them.
+    scales : float64[2, p]
+        Scales, 0 where there are no logarithms, and a bound of each one's. They save time and do not touch
+        the result.
     places : int64[m]
         Row of the matrix that each stands for, or -1 for none.
     tiles : int64[n_tiles, 2]
@@ -446,23 +346,26 @@ def trimmed_covariance(
         From 0 to n - 1.
     hints : float64[2, p, p]
         Thresholds and slopes of the last batch, zeros at first; changed. They save time and do not touch the result.
+    unsolved : int64[n_tiles, 1 + TILE * TILE, 2]
+        For each tile how many pairs are not filled, and the rows of `columns` that they are of; written.
     out : float64[p, p]
         Both triangles are written.
     """
     keep = columns.shape[1] - n_trim
     for t in range(len(tiles)):
-        _tile(columns, sizes, scales, places, keep, tiles[t, 0], tiles[t, 1], hints, out)
+        _tile(columns, logs, scales, places, keep, tiles[t, 0], tiles[t, 1], hints, unsolved[t], out)
 
 
 @parallel_kernel
 def trimmed_covariance_parallel(
     columns: FloatArray,
-    sizes: Keys,
+    logs: Logs,
     scales: FloatArray,
     places: IntArray,
     tiles: IntArray,
     n_trim: int,
     hints: FloatArray,
+    unsolved: IntArray,
     out: FloatArray,
 ) -> None:
     """Fill what `trimmed_covariance` fills, bit for bit, on all of Numba's threads.
@@ -471,119 +374,6 @@ def trimmed_covariance_parallel(
     threads 72 % of the work.
     """
     for t in prange(len(tiles)):
-        _tile(columns, sizes, scales, places, columns.shape[1] - n_trim, tiles[t, 0], tiles[t, 1], hints, out)
-
-
-@kernel
-def _median(column: FloatArray, hint: float, slope: float, held: FloatArray, small: FloatArray) -> float:
-    """Return the median of a column; the lower middle value and the slope there stay in small[2, :3:2]."""
-    n = len(column)
-    rank = (n + 1) // 2
-    t, counts, found = small[0], small[1], small[2]
-    _first_thresholds(column, rank, hint, slope, held, t)
-    _count3(column, t, counts)
-    _order_statistic(column, column, None, rank, t, counts, held, found)
-    if n % 2 or found[1] > rank:
-        return float(found[0])
-    upper = found[4]
-    if upper == np.inf:
-        for i in range(n):
-            if column[i] > found[0]:
-                upper = min(upper, column[i])
-    return float(0.5 * found[0] + 0.5 * upper)
-
-
-@kernel
-def _transpose(X: FloatArray, first: int, block: int, out: FloatArray) -> None:
-    """Write 64 rows of some columns of X into columns of `out`, clipped; eight columns, a cache line, at a time."""
-    top = block * 64
-    rows = X[top : top + 64]
-    for left in range(0, len(out), 8):
-        for j in range(left, min(left + 8, len(out))):
-            to = out[j, top : top + len(rows)]
-            for i in range(len(rows)):
-                to[i] = min(max(rows[i, first + j], -_LARGEST), _LARGEST)
-
-
-@kernel
-def _centre(column: FloatArray, j: int, hints: FloatArray, medians: FloatArray) -> None:
-    """Take the median from one column, in place."""
-    small, held = np.empty((3, 5)), np.empty(_SAMPLE + _BLOCK)
-    medians[j] = _median(column, hints[0, j], hints[1, j], held, small)
-    hints[0, j], hints[1, j] = small[2, 0], small[2, 2]
-    column -= medians[j]
-
-
-@kernel
-def _write_sizes(column: FloatArray, sizes: Keys) -> float:
-    """Write the sizes of a column over a usual one, and return the factor; 0 where one of them is too large."""
-    n = len(column)
-    m = min(n, _SAMPLE)
-    held = np.empty(m)
-    for i in range(m):
-        held[i] = abs(column[i * (n // m)])
-    _sort(held, m)
-    usual = held[m // 2]
-    scale = 1.0
-    if 1e-100 < usual < 1e100:
-        scale = 2.0 ** -np.floor(np.log2(usual))
-    most = np.float32(0.0)
-    for i in range(n):
-        size = np.float32(min(abs(column[i] * scale), 2.0 * _LARGEST_SIZE))
-        sizes[i] = size
-        most = max(most, size)
-    return scale if most <= _LARGEST_SIZE else 0.0
-
-
-@kernel
-def centred_columns(
-    X: FloatArray,
-    first: int,
-    hints: FloatArray,
-    medians: FloatArray,
-    out: FloatArray,
-    sizes: Keys,
-    scales: FloatArray,
-) -> None:
-    """Transpose some columns of a batch and take its median from each.
-
-    Parameters
-    ----------
-    X : float64[n, p]
-        Without NaN.
-    first : int
-        The first of these columns.
-    hints : float64[2, p]
-        Medians and slopes of the last batch, zeros at first; changed. They save time and do not touch the result.
-    medians : float64[p]
-        Written where these columns are.
-    out : float64[m, n]
-        X[:, first : first + m].T - medians, clipped to size 1e150; written.
-    sizes : float32[m, n]
-        Of `out`, times `scales`, powers of two that bring usual sizes to about one; written.
-    scales : float64[m]
-        0 where single precision cannot hold the sizes; written.
-    """
-    for block in range((len(X) + 63) // 64):
-        _transpose(X, first, block, out)
-    for j in range(len(out)):
-        _centre(out[j], first + j, hints, medians)
-        scales[j] = _write_sizes(out[j], sizes[j])
-
-
-@parallel_kernel
-def centred_columns_parallel(
-    X: FloatArray,
-    first: int,
-    hints: FloatArray,
-    medians: FloatArray,
-    out: FloatArray,
-    sizes: Keys,
-    scales: FloatArray,
-) -> None:
-    """Fill what `centred_columns` fills, bit for bit, on all of Numba's threads."""
-    for block in prange((len(X) + 63) // 64):
-        _transpose(X, first, block, out)
-    for j in prange(len(out)):
-        _centre(out[j], first + j, hints, medians)
-        scales[j] = _write_sizes(out[j], sizes[j])
+        _tile(
+            columns, logs, scales, places, columns.shape[1] - n_trim, tiles[t, 0], tiles[t, 1], hints, unsolved[t], out
+        )

@@ -11,7 +11,7 @@ from streamlearn.contracts import FeatureName, FloatArray, is_missing
 from streamlearn.errors import BadShape
 from streamlearn.features.frames import Columns, from_array, from_frame, from_many, number
 from streamlearn.features.vocabulary import checked_names
-from streamlearn.kernels.robust_covariance import trimmed_product
+from streamlearn.kernels.robust_selection import trimmed_product
 from streamlearn.learners.robust.trimmed import n_trimmed
 
 
