@@ -22,7 +22,7 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
-from muffled_cells import OUT, Cells
+from cells import OUT, Cells
 from muffled_data import DATA, interval, load
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score

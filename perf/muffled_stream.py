@@ -22,7 +22,7 @@ from functools import cache, partial
 from itertools import product
 
 import numpy as np
-from muffled_cells import OUT, Cells
+from cells import OUT, Cells
 from muffled_data import interval, load
 from river import forest, linear_model, preprocessing, tree
 from river.ensemble import SRPClassifier

@@ -21,7 +21,7 @@ from pathlib import Path
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
-from muffled_cells import OUT, Cells
+from cells import OUT, Cells
 from muffled_data import interval, load, splits, trial
 from scipy.stats import ttest_1samp
 from sklearn.ensemble import AdaBoostClassifier, GradientBoostingClassifier, RandomForestClassifier

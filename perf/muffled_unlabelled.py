@@ -18,7 +18,7 @@ from itertools import product
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
-from muffled_cells import OUT, Cells
+from cells import OUT, Cells
 from muffled_data import interval, trial
 from sklearn.metrics import roc_auc_score
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from muffled_cells import Cells
+from cells import Cells
 from robust_show import OUT, picture, table
 from spark_machines import Engines, processor_seconds
 from spark_tasks import Machine, Regression, Several, truth_of

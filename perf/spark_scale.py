@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from muffled_cells import Cells
+from cells import Cells
 from robust_show import OUT
 from spark_machines import Engines, processor_seconds
 from spark_tasks import File, Nothing, learned

@@ -21,7 +21,7 @@ needs_data = pytest.mark.skipif(not DATA.exists(), reason="the data sets are not
 def perf(monkeypatch, tmp_path):
     """Return a function that imports a module of perf whose results go to a folder of this test."""
     monkeypatch.syspath_prepend(PERF)
-    monkeypatch.setattr(importlib.import_module("muffled_cells"), "OUT", tmp_path)
+    monkeypatch.setattr(importlib.import_module("cells"), "OUT", tmp_path)
     return importlib.import_module
 
 
@@ -43,12 +43,23 @@ def line(text, *words):
 
 
 def test_a_finished_cell_is_found_again(perf):
-    cells = perf("muffled_cells")
+    cells = perf("cells")
     cells.Cells("some").get(("a", 1), lambda: {"auc": 0.5})
     again = cells.Cells("some")
     assert again.get(("a", 1), lambda: pytest.fail("made twice")) == {"auc": 0.5}
     again.forget(lambda key: key[0] == "a")
     assert cells.Cells("some").find(("a", 1)) is None
+
+
+def test_a_line_that_was_being_written_when_a_measurement_was_killed_is_made_again(perf, tmp_path):
+    cells = perf("cells")
+    cells.Cells("some", tmp_path / "new" / "folder").get(("a", 1), lambda: {"auc": 0.5})
+    path = tmp_path / "new" / "folder" / "some.jsonl"
+    path.write_text(path.read_text() + '{"key": ["b", 1], "val')
+    again = cells.Cells("some", tmp_path / "new" / "folder")
+    assert again.get(("b", 1), lambda: {"auc": 0.7}) == {"auc": 0.7}
+    third = cells.Cells("some", tmp_path / "new" / "folder")
+    assert (third.find(("a", 1)), third.find(("b", 1))) == ({"auc": 0.5}, {"auc": 0.7})
 
 
 def test_the_interval_is_that_of_the_t_test(perf):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,16 +15,21 @@ class Cells:
 
     Of two with the same key the last one counts.
 
-    Several processes may fill the same file with cells of their own.
+    Several processes may fill the same file with cells of their own. A line that was being written when its process was
+    killed is cut off.
     """
 
     def __init__(self, name: str, folder: Path | None = None) -> None:
         folder = folder or OUT
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"{name}.jsonl"
         self._found: dict[tuple, dict] = {}
         if self.path.exists():
-            for line in self.path.read_text().splitlines():
+            text = self.path.read_bytes()
+            whole = text.rfind(b"\n") + 1
+            if whole < len(text):
+                os.truncate(self.path, whole)
+            for line in text[:whole].decode().splitlines():
                 cell = json.loads(line)
                 self._found[tuple(cell["key"])] = cell["value"]
 
