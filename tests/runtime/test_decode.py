@@ -72,6 +72,41 @@ def test_json_objects_are_decoded_like_the_json_module(rows, ascii_only, limit):
     same(found, expected)
 
 
+usual = st.from_regex(r"-?(0|[1-9][0-9]{0,9})(\.[0-9]{1,10})?([eE][+-]?[0-9]{1,2})?", fullmatch=True)
+unusual = st.sampled_from(
+    ["01", "-", "1.", ".5", "+1", "1..2", "", "00.5", "-01", "1 ", "true", '"x"', "9" * 40, "0x1"]
+)
+ends = st.sampled_from(["}", "}", "}", "}\r", "} ", "}}", ",}", ""])
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.tuples(usual, st.one_of(usual, usual, unusual), usual, ends), max_size=12),
+    st.sampled_from([("", ""), (" ", " "), ("", "  ")]),
+    st.integers(1, 6),
+)
+def test_numbers_behind_keys_in_their_usual_order_are_those_of_the_json_module_bit_for_bit(rows, spaces, limit):
+    comma, colon = spaces
+    lines = ['{"a":1,"label":0,"b":2}'] + [
+        f'{{"a":{colon}{a},{comma}"label":{colon}{label},{comma}"b":{colon}{b}{end}' for a, b, label, end in rows
+    ]
+    found, _ = decode(NdjsonDecoder("x", ROLES, LONGEST), ("\n".join(lines) + "\n").encode(), limit)
+    assert len(found) == len(lines)
+    for line, event in zip(lines, found, strict=True):
+        try:
+            expected = json.loads(line)
+        except json.JSONDecodeError:
+            assert event is None, line
+            continue
+        if event is None:  # more than JSON asks for: finite numbers, and no text among them
+            assert type(expected["b"]) is str or max(abs(float(x)) for x in expected.values()) > 1e300, line
+            continue
+        written = json.loads(line, parse_int=float)  # the sign of -0 counts
+        assert [float(event[0].get(key, 0.0)).hex() for key in "ab"] == [float(written[key]).hex() for key in "ab"]
+        assert event[1] == expected["label"]
+        assert type(event[1]) is type(expected["label"])
+
+
 @pytest.mark.parametrize("late", ['{"quo\\"te": 2}', '{"a": 0.1234567890123456789012345, "b": 2}'])
 def test_a_row_that_the_kernel_declines_may_bring_a_key_without_harm_to_the_rows_behind_it(late):
     raw = f'{{"a": 1}}\n{late}\n{{"a": 3}}\n{{"a": 4}}\n'.encode()
