@@ -359,6 +359,17 @@ def check_defined_from_the_first_event(make: Factory) -> None:
     assert np.isfinite(ones.score_many(X)).all()
 
 
+def check_events_with_nothing_but_zeros_are_learned(make: Factory) -> None:
+    zeros, y = np.zeros((40, 3)), np.arange(40) % 2
+    one, many = make(), make().learn_many(zeros, y)
+    for x, label in zip(zeros, y, strict=True):
+        one.learn_one(x, label)
+    assert same(one.state(), many.state())
+    assert np.isfinite(many.score_many(zeros)).all()
+    X, y = stream(24, n=40)
+    assert np.isfinite(many.learn_many(X, y).score_many(X)).all()
+
+
 def check_never_nan(make: Factory) -> None:
     rng = np.random.default_rng(22)
     n = 400

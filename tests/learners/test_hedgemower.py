@@ -34,6 +34,12 @@ FORMS = [
 ]
 
 
+def test_rows_that_are_all_alike_are_learned_without_a_warning():
+    X, _, labels = stream(2, 60, labelled=0.5)
+    model = HedgeMower1(**SMALL, unlabelled_members="on").learn_many(np.ones((60, 5)), labels)
+    assert np.isfinite(model.learn_many(X, labels).score_many(X)).all()
+
+
 @pytest.mark.parametrize(("cls", "params"), FORMS)
 def test_batches_with_unlabelled_rows_equal_single_events_bit_for_bit(cls, params, tmp_path):
     X, _, labels = stream(1)

@@ -88,15 +88,17 @@ def extra_trees(sample: Sample, n_trees: int) -> Member:
 
 def boosted(sample: Sample, n_trees: int) -> Member:
     """Fit `n_trees`, but at most a hundred, boosted trees of depth three."""
-    order = sample.ranked.order()
+    values, order = sample.labelled_values, sample.ranked.order()
+    if not len(order):  # without any feature it is as if there were one that never changes
+        values, order = np.zeros((len(sample.y), 1), np.float32), np.arange(len(sample.y), dtype=np.int32)[None]
     rounds = min(n_trees, _BOOSTED_TREES)
     held_out = np.empty(len(sample.y))
     for fold in range(N_FOLDS):
         inside = sample.folds != fold
-        learned = order[inside[order]].reshape(order.shape[0], -1)
-        _, log_odds = grow_boosted(sample.labelled_values, learned, sample.y, n_trees=rounds, rate=_BOOSTING_RATE)
+        learned = order[inside[order]].reshape(len(order), np.count_nonzero(inside))
+        _, log_odds = grow_boosted(values, learned, sample.y, n_trees=rounds, rate=_BOOSTING_RATE)
         held_out[~inside] = np.tanh(0.5 * log_odds[~inside])
-    trees, _ = grow_boosted(sample.labelled_values, order, sample.y, n_trees=rounds, rate=_BOOSTING_RATE)
+    trees, _ = grow_boosted(values, order, sample.y, n_trees=rounds, rate=_BOOSTING_RATE)
     return Member(("boosted",), held_out[:, None], trees)
 
 

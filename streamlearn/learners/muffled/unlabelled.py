@@ -192,6 +192,12 @@ def squares_between(A: FloatArray, B: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(np.square(A).sum(axis=1)[:, None] + np.square(B).sum(axis=1) - 2.0 * (A @ B.T), 0.0))
 
 
+def _near(gamma: float, squares: FloatArray) -> FloatArray:
+    """Return exp(-gamma * squares); where all rows were alike gamma is so large that the product may be infinite."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.exp(-gamma * squares))
+
+
 def _fit_landmarks(
     sample: Sample, Q: FloatArray, Q_u: FloatArray, held_out: FloatArray
 ) -> tuple[FloatArray, FloatArray, float, float]:
@@ -202,10 +208,10 @@ def _fit_landmarks(
     kth = np.sort(between, axis=1)[:, min(_BANDWIDTH_NEIGHBOUR, len(landmarks) - 1)]
     # The floor matters: among duplicated rows the distance to the neighbour is 0.
     gamma = 1.0 / (2.0 * max(float(np.median(kth)), _FLOOR * float(Q_u.var(axis=0).sum()), 1e-300))
-    eigenvalues, vectors = np.linalg.eigh(np.exp(-gamma * between))
+    eigenvalues, vectors = np.linalg.eigh(_near(gamma, between))
     kept = eigenvalues > _LEAST_EIGENVALUE * eigenvalues[-1]
     root = vectors[:, kept] / np.sqrt(eigenvalues[kept])
-    features = np.exp(-gamma * squares_between(Q, landmarks)) @ root
+    features = _near(gamma, squares_between(Q, landmarks)) @ root
     bias, w, held_out[:, 2] = cross_fitted(sample, features, 3.0)
     return landmarks, root @ w, bias, gamma
 
@@ -217,7 +223,7 @@ def _fit_neighbours(sample: Sample, Q: FloatArray, Q_u: FloatArray, held_out: Fl
     typical = float(np.median(np.sqrt(squares.mean(axis=1))))
     floor = _FLOOR * float(Q_u.var(axis=0).sum())
     gamma = 1.0 / (2.0 * max(typical * typical, floor, 1e-300))
-    edges = np.exp(-gamma * squares)
+    edges = _near(gamma, squares)
     degree = edges.sum(axis=1) + np.bincount(near.ravel(), edges.ravel(), minlength=len(Q_u))
     root = np.sqrt(np.maximum(degree, 1e-300))
     # W = (E + E') / 2 up to a factor that the degrees cancel.
