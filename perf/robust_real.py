@@ -52,15 +52,18 @@ def real(chosen: argparse.Namespace) -> None:
         print(f"  {'':32s} {'MAE':>10s} {'median':>10s} {'clean MAE':>10s} {'us/event':>9s}")
         mine = errors(ours, stream)
         show("ORLRegressor", mine)
-        peers = {name: errors(run, stream) for name, run in DEFAULTS.items()}
+        peers = {}
+        for name, run in DEFAULTS.items():
+            peers[name] = errors(run, stream)
+            show(name, peers[name])
         for name, runs in TUNED.items() if chosen.tuned else ():
-            peers[name + ", tuned in hindsight"] = min((errors(run, stream) for run in runs), key=lambda e: e[2])
-        for name, found in peers.items():
-            show(name, found)
+            tuned = name + ", tuned in hindsight"
+            peers[tuned] = min((errors(run, stream) for run in runs), key=lambda e: e[2])
+            show(tuned, peers[tuned])
         default = min(peers[name][2] for name in DEFAULTS)
         print(f"  clean MAE of ours over the best peer's at its defaults {mine[2] / default:.3f}", end="")
-        tuned = min(found[2] for found in peers.values())
-        print(f", over the best of all shown {mine[2] / tuned:.3f}", flush=True)
+        best = min(found[2] for found in peers.values())
+        print(f", over the best of all shown {mine[2] / best:.3f}", flush=True)
 
 
 def spoil(stream: Stream, kind: str, share: float, seed: int) -> Stream:

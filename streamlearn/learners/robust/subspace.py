@@ -18,6 +18,7 @@ from streamlearn.learners.robust.trimmed import LARGEST, TrimmedCovariance, fini
 
 _STEPS = 30
 _SLICE = 256  # rows: three temporaries of so many and 100 columns stay in a second-level cache
+_LEAST_SQUARE, _LARGEST_SQUARE = 1e-200, 1e300  # beyond, squares may vanish or overflow: sizes are divided out first
 _SAME = 1e-9  # share of the greatest singular value below which a direction is rounding
 _REWEIGHT_SIGMAS, _CUT_SIGMAS = 2.5, 3.0
 _WIDE = 4
@@ -238,9 +239,13 @@ def scores_and_distances(X: FloatArray, subspace: Subspace) -> tuple[FloatArray,
         centred = X[part] - subspace.mean
         scores[part] = centred @ subspace.components.T
         centred -= scores[part] @ subspace.components
-        size = float(np.abs(centred).max(initial=0.0)) or 1.0
-        centred /= size
-        off[part] = size * np.sqrt(np.square(centred, out=centred).sum(axis=1))
+        squares = np.einsum("ij,ij->i", centred, centred)
+        if not _LEAST_SQUARE < squares.max() < _LARGEST_SQUARE:
+            size = float(np.abs(centred).max(initial=0.0)) or 1.0
+            centred /= size
+            off[part] = size * np.sqrt(np.einsum("ij,ij->i", centred, centred))
+            continue
+        off[part] = np.sqrt(squares)
     return scores, off
 
 
