@@ -55,41 +55,55 @@ def _count_sums(a: Logs, b: Logs, t: IntArray, counts: IntArray) -> None:
 
 @kernel
 def _flag_sums(a: Logs, b: Logs, first: int, last: int, flags: Flags) -> tuple[int, int]:
-    """Write which sums a[i] + b[i] are in [first, last] into `flags`; return how many are below, and how many in."""
+    """Write which sums a[i] + b[i] are in [first, last] into `flags`; return how many are below, and how many in.
+
+    Row i is bit i // m of byte i % m, with m = len(flags): whole vectors of rows share a bit.
+    """
+    n, m = len(a), len(flags)
     lo, width = np.int16(first), np.uint16(last - first)
     below = inside = 0
-    for start in range(0, len(a), _COUNTED):
-        left, right = a[start : start + _COUNTED], b[start : start + _COUNTED]
-        out = flags[start : start + _COUNTED]
-        c1 = c2 = np.int16(0)
-        for i in range(len(left)):
-            v = np.int16(left[i] + right[i])
-            c1 = np.int16(c1 + (v < lo))
-            hit = np.uint16(np.int32(v) - lo) <= width
-            c2 = np.int16(c2 + hit)
-            out[i] = hit
-        below += int(c1)
-        inside += int(c2)
+    flags[:] = 0
+    for start in range(0, n, m):
+        bit = np.uint8(1 << (start // m))
+        stop = min(start + m, n)
+        for part in range(start, stop, _COUNTED):
+            left, right = a[part : min(part + _COUNTED, stop)], b[part : min(part + _COUNTED, stop)]
+            out = flags[part - start : part - start + len(left)]
+            c1 = c2 = np.int16(0)
+            for i in range(len(left)):
+                v = np.int16(left[i] + right[i])
+                c1 = np.int16(c1 + (v < lo))
+                hit = np.uint16(np.int32(v) - lo) <= width
+                c2 = np.int16(c2 + hit)
+                out[i] |= bit if hit else np.uint8(0)
+            below += int(c1)
+            inside += int(c2)
     return below, inside
 
 
 @kernel
 def _flagged(flags: Flags, places: IntArray) -> int:
-    """Write the places of flags, zeros or ones, to the beginning of `places`, in order; return how many there are.
+    """Write the rows with flags to the beginning of `places`; return how many there are.
 
-    Without a branch on what is found: words of eight, and places, are each written behind the last one that counts.
+    Without a branch on what is found: words of eight bytes, bytes, and rows, are each written behind the last one that
+    counts.
     """
     words = flags.view(np.uint64)
-    rows, hits = places[: _MOST + 1], places[_MOST + 1 :]
-    n_hits = found = np.uint64(0)  # without a sign: no index is taken from the end
+    rows, hits, cells = places[: _MOST + 1], places[_MOST + 1 : 2 * _MOST + 2], places[2 * _MOST + 2 :]
+    one, n_hits, n_cells, found = np.uint64(1), np.uint64(0), np.uint64(0), np.uint64(0)  # no index below zero
     for k in range(len(words)):
         hits[n_hits] = k
         n_hits += np.uint64(words[k] != 0)
     for h in range(n_hits):
         first = np.uint64(8 * hits[h])
         for k in range(8):
-            rows[found] = first + np.uint64(k)
-            found += np.uint64(flags[first + np.uint64(k)])
+            cells[n_cells] = first + np.uint64(k)
+            n_cells += np.uint64(flags[first + np.uint64(k)] != 0)
+    for c in range(n_cells):
+        bits = np.uint64(flags[np.uint64(cells[c])])
+        for k in range(8):
+            rows[found] = cells[c] + k * len(flags)
+            found += (bits >> np.uint64(k)) & one
     return int(found)
 
 
@@ -282,7 +296,7 @@ def _tile(
     """Fill the pairs of two groups of `TILE` columns, each pair once: all thresholds, then all sums."""
     n = columns.shape[1]
     lanes, held, found = np.zeros((TILE * TILE, _LANES)), np.empty(_MOST), np.empty(2)
-    flags, whole = np.zeros(-(-n // 8) * 8, dtype=np.uint8), np.empty(12 + 2 * _MOST, dtype=np.int64)
+    flags, whole = np.empty(-(-n // 512) * 64, dtype=np.uint8), np.empty(13 + 3 * _MOST, dtype=np.int64)
     pairs, thresholds = np.empty((TILE * TILE, 2), dtype=np.int64), np.empty(TILE * TILE)
     n_pairs = n_unsolved = 0
     for a in range(first, min(first + TILE, len(places))):
