@@ -64,6 +64,13 @@ def test_kernel(run):
     assert numbers(text, "memory")[0] <= 2.0 or sys.platform != "linux"
 
 
+def test_constants(run):
+    text = run("robust_constants.py")
+    for word in ("half", "double"):
+        mean, worst = numbers(text, f"failed           {word}")
+        assert 0.0 < mean <= worst < 10.0
+
+
 @needs_data
 def test_real_streams(run):
     pytest.importorskip("vowpalwabbit", reason="one of the peers is not installed")
