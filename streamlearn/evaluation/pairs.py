@@ -150,11 +150,13 @@ class StreamPairs(ScoreLists):
             self._older = [(one[0], sums_of(one)) for one in self._lists]
         low = pairs_of(self._older[0], new, self.tau)
         high = low if len(self._older) == 1 else pairs_of(self._older[1], new, self.tau)
-        recent = pairs_of((self._recent[0], sums_of(self._recent)), new, self.tau)
+        both, recent = merged(self._recent, new)
+        if self.tau != 0.0:
+            recent = pairs_of((self._recent[0], sums_of(self._recent)), new, self.tau)
         higher, lower = pairs_inside(new, self.tau)
         surely = higher + recent[0] + recent[2], lower + recent[1] + recent[3]
         self._pairs = [old + more for old, more in zip(self._pairs, between(surely, low, high), strict=True)]
-        self._n_counted, self._recent = n, merged(self._recent, new)
+        self._n_counted, self._recent = n, both
         if n % self._chunk == 0:
             self._at_chunk = self._pairs
 

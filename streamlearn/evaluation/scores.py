@@ -99,7 +99,7 @@ class ScoreLists:
         """Return lows and highs of all events, as copies."""
         new = self.waiting()
         n = self._n_held
-        found = [merged((keys, self._faded(mass, n)), new) for keys, mass in self._lists]
+        found = [merged((keys, self._faded(mass, n)), new)[0] for keys, mass in self._lists]
         return found[0], found[-1]
 
     def state(self) -> Snapshot:
@@ -157,7 +157,7 @@ class ScoreLists:
         new = self._finished(n)
         for c in range(2):
             self._mass[c] = (self._faded(self._mass[c], n) + new[1][c].sum()).item()
-        self._lists = [merged(one, new) for one in self._lists]
+        self._lists = [merged(one, new)[0] for one in self._lists]
         left = self._n_held - n
         self._held_scores[:left] = self._held_scores[n : self._n_held]
         self._held_codes[:left] = self._held_codes[n : self._n_held]
@@ -202,14 +202,15 @@ class ScoreLists:
             self._held_codes = np.append(self._held_codes, np.empty(room - len(self._held_codes), np.int8))
 
 
-def merged(old: ScoreList, new: ScoreList) -> ScoreList:
-    """Return one list of the events of both."""
+def merged(old: ScoreList, new: ScoreList) -> tuple[ScoreList, list[Any]]:
+    """Return one list of the events of both, and the pairs of one of each as `count_pairs` gives them."""
+    pairs = np.zeros(4, new[1].dtype)
     if not len(old[0]):
-        return new
+        return new, pairs.tolist()
     room = len(old[0]) + len(new[0])
     keys, mass = np.empty(room), np.empty((2, room), new[1].dtype)
-    size = merge(keys, mass, old[0], old[1][0], old[1][1], new[0], new[1][0], new[1][1])
-    return keys[:size], mass[:, :size]
+    size = merge(pairs, keys, mass, old[0], old[1][0], old[1][1], new[0], new[1][0], new[1][1])
+    return (keys[:size], mass[:, :size]), pairs.tolist()
 
 
 def sums_of(scores: ScoreList) -> Mass:

@@ -141,31 +141,49 @@ def count_inside(out: Mass, sums: Mass, pos: Mass) -> None:
 
 @kernel
 def merge(
-    keys: Floats, mass: Mass, old_keys: Floats, old_neg: Mass, old_pos: Mass, new_keys: Floats, new_neg: Mass,
-    new_pos: Mass,
+    out: Mass, keys: Floats, mass: Mass, old_keys: Floats, old_neg: Mass, old_pos: Mass, new_keys: Floats,
+    new_neg: Mass, new_pos: Mass,
 ) -> int:  # fmt: skip
-    """Write the list of old and new events; return its size.
+    """Write the list of old and new events, and count their pairs on the way; return the size of the list.
 
     Parameters
     ----------
+    out : [4]
+        Output: what `count_pairs` writes, which is quicker where there is nothing to merge.
     keys, mass : float64[>= n + k], [2, >= n + k]
         Output.
     old_keys, old_neg, old_pos : float64[n], [n], [n]
     new_keys, new_neg, new_pos : float64[k], [k], [k]
         Distinct and ascending both.
     """
-    n, neg, pos = old_keys.shape[0], mass[0], mass[1]
+    n, k = old_keys.shape[0], new_keys.shape[0]
+    neg, pos = mass[0], mass[1]
+    out[:] = 0
+    total_neg, total_pos = 0 * out[0], 0 * out[0]
+    for i in range(n):  # a loop over integers vectorises, ``old_neg.sum()`` does not
+        total_neg += old_neg[i]
+        total_pos += old_pos[i]
+    neg_i, pos_i = 0 * out[0], 0 * out[0]  # of the old events below the present key
     i, size = 0, 0
-    for k in range(new_keys.shape[0]):
-        key, more_neg, more_pos = new_keys[k], new_neg[k], new_pos[k]
+    for j in range(k):
+        key, more_neg, more_pos = new_keys[j], new_neg[j], new_pos[j]
         while i < n and old_keys[i] < key:
             keys[size], neg[size], pos[size] = old_keys[i], old_neg[i], old_pos[i]
+            neg_i += old_neg[i]
+            pos_i += old_pos[i]
             i += 1
             size += 1
-        if i < n and old_keys[i] == key:
-            more_neg, more_pos = old_neg[i] + more_neg, old_pos[i] + more_pos
-            i += 1
         keys[size], neg[size], pos[size] = key, more_neg, more_pos
+        out[0] += more_pos * neg_i
+        out[3] += more_neg * pos_i
+        if i < n and old_keys[i] == key:
+            neg[size] += old_neg[i]
+            pos[size] += old_pos[i]
+            neg_i += old_neg[i]
+            pos_i += old_pos[i]
+            i += 1
+        out[1] += more_pos * (total_neg - neg_i)
+        out[2] += more_neg * (total_pos - pos_i)
         size += 1
     while i < n:
         keys[size], neg[size], pos[size] = old_keys[i], old_neg[i], old_pos[i]

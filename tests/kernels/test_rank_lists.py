@@ -57,8 +57,9 @@ def sums(mass):
 
 def merged(old, new):
     keys, mass = np.empty(len(old[0]) + len(new[0])), np.empty((2, len(old[0]) + len(new[0])), old[1].dtype)
-    size = merge(keys, mass, old[0], *old[1], new[0], *new[1])
-    return keys[:size].copy(), mass[:, :size].copy()
+    pairs = np.empty(4, old[1].dtype)
+    size = merge(pairs, keys, mass, old[0], *old[1], new[0], *new[1])
+    return keys[:size].copy(), mass[:, :size].copy(), pairs.tolist()
 
 
 def pairs_by_loop(old, new, tau):
@@ -72,10 +73,11 @@ def pairs_by_loop(old, new, tau):
     return expected
 
 
-@given(events, events)
-def test_merging_two_lists_gives_the_list_of_all_events(old, new):
-    keys, mass = merged(as_list(old), as_list(new))
+@given(many, many)
+def test_merging_two_lists_gives_the_list_of_all_events_and_their_pairs(old, new):
+    keys, mass, pairs = merged(as_list(old), as_list(new))
     assert as_dict(keys, mass) == counted(old + new)
+    assert pairs == pairs_by_loop(old, new, 0.0)
     assert (np.diff(keys) > 0).all()
 
 
@@ -143,7 +145,7 @@ def test_rounding_again_and_again_does_not_push_heavy_keys_along(rounding):
     total = 0
     for _ in range(N_CALLS):
         new = as_list([(int(rng.integers(0, 2)), float(s)) for s in rng.random(50)])
-        keys, mass = merged((keys, mass), new)
+        keys, mass, _ = merged((keys, mass), new)
         total += 50
         size = rounding(keys, mass, len(keys), total / 50)
         keys, mass = keys[:size].copy(), mass[:, :size].copy()
