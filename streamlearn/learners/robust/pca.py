@@ -39,6 +39,11 @@ class ORLPCA(Transformer):
     Feng, Xu and Mannor (2017): a robust subspace of each mini-batch, held together by the geometric median of their
     projectors, and the leading eigenvectors of that median.
 
+    ``base="rc"`` runs on all of Numba's threads. A matrix product of the caller's own leaves OpenBLAS threads that wait
+    for the next one by spinning, for tens of milliseconds, beside which a batch takes twice as long. They cannot be
+    stopped from here: set ``OPENBLAS_THREAD_TIMEOUT=4`` (they sleep at once) or ``OPENBLAS_NUM_THREADS=1`` before
+    NumPy is loaded.
+
     Parameters
     ----------
     n_components : int
