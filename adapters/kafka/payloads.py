@@ -215,7 +215,8 @@ class NumbersPayload:
         if missing or len(set(names)) < len(names):
             raise BadParameter(f"source: names must be different and hold {declared}, got {list(names)}")
         self._names, self._columns, self._dtype = names, columns, np.dtype(dtype)
-        self._features = [place for place, name in enumerate(names) if name not in declared]
+        apart = {*declared, *columns.unread}
+        self._features = [place for place, name in enumerate(names) if name not in apart]
 
     def pieces(self, where: str, values: Sequence[bytes | None]) -> Iterator[Piece]:
         """Decode all values at once."""

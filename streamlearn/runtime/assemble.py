@@ -219,7 +219,10 @@ def _sources(job: Job, broker: Broker | None) -> Source:
         return _source(job, broker, job.source, make_columns(job), "source")
     label, key, exclude = job.features.label, labels.key, frozenset(labels.source.exclude)
     told = Columns(label=label, exclude=exclude, key=key, names=labels.source.names)
-    events = _source(job, broker, job.source, replace(make_columns(job), label=None), "source")
+    # A label that an event brings along, as records of the past do, would give itself away as a feature.
+    unread = frozenset() if label is None else frozenset({label})
+    told_early = replace(make_columns(job), label=None, unread=unread)
+    events = _source(job, broker, job.source, told_early, "source")
     late = _source(job, broker, labels.source, told, "labels.source")
     return Turns(events, late, turn=labels.turn or DEFAULT_TURN, time=labels.time)
 

@@ -55,6 +55,8 @@ class Columns:
         Column with the event's own key.
     names : tuple of str or None
         Names of the columns of a file without a header.
+    unread : frozenset of str
+        Columns to leave out where there are any: unlike those of `exclude` they need not be there.
     """
 
     label: str | None = None
@@ -62,10 +64,11 @@ class Columns:
     categorical: frozenset[str] = frozenset()
     key: str | None = None
     names: tuple[str, ...] | None = None
+    unread: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         single = [name for name in (self.label, self.key) if name is not None]
-        every = [*single, *self.exclude, *self.categorical]
+        every = [*single, *self.exclude, *self.categorical, *self.unread]
         twice = sorted({name for name in every if every.count(name) > 1})
         if twice:
             raise BadParameter(
@@ -73,6 +76,11 @@ class Columns:
             )
         if self.names is not None and len(set(self.names)) < len(self.names):
             raise BadParameter(f"Columns: names must be different, got {list(self.names)!r}")
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """The columns that are no part of an event."""
+        return self.exclude | self.unread
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -125,7 +125,7 @@ class CsvDecoder:
     ) -> None:
         self._path, self._header, self._columns = path, tuple(header), columns
         self._delimiter, self._max_bytes = delimiter, max_record_bytes
-        special = {columns.label, columns.key, *columns.exclude, *columns.categorical}
+        special = {columns.label, columns.key, *columns.left_out, *columns.categorical}
         self._names = tuple(name for name in self._header if name not in special)
         others = [name for name in (columns.label, *columns.texts, columns.key) if name is not None]
         span_of = {name: span for span, name in enumerate((*self._names, *others))}

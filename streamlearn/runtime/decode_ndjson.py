@@ -55,7 +55,7 @@ class Keys:
     """
 
     def __init__(self, columns: Columns) -> None:
-        self._role_of: dict[str, tuple[int, int]] = dict.fromkeys(columns.exclude, (SKIP, -1))
+        self._role_of: dict[str, tuple[int, int]] = dict.fromkeys(columns.left_out, (SKIP, -1))
         self._role_of |= {name: (TEXT, span) for span, name in enumerate(columns.texts, start=2)}
         if columns.label is not None:
             self._role_of[columns.label] = (LABEL, 0)
@@ -123,7 +123,7 @@ class NdjsonDecoder:
 
     def __init__(self, path: str, columns: Columns, max_record_bytes: int) -> None:
         self._path, self._columns, self._max_bytes = path, columns, max_record_bytes
-        self._special = {columns.label, columns.key, *columns.exclude, *columns.categorical}
+        self._special = {columns.label, columns.key, *columns.left_out, *columns.categorical}
         self._keys = Keys(columns)
         self._view = View(b"")
 

@@ -56,9 +56,9 @@ class ParquetReader:
         except (OSError, pl.exceptions.PolarsError) as error:
             raise SourceError(f"{path}: must be a readable Parquet file, got {error}") from None
         check_header(path, list(schema), columns, read=False)
-        special = {columns.label, columns.key, *columns.exclude, *columns.categorical}
+        special = {columns.label, columns.key, *columns.left_out, *columns.categorical}
         self._names = tuple(name for name in schema if name not in special)
-        self._kept = [name for name in schema if name not in columns.exclude]
+        self._kept = [name for name in schema if name not in columns.left_out]
         self._wrong = {
             name: str(kind) for name, kind in schema.items() if not (kind.is_numeric() or kind == pl.Boolean)
         }
