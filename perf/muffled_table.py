@@ -241,7 +241,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int)
     parser.add_argument("--sets", nargs="+")
     parser.add_argument("--labels", nargs="+", type=int)
-    parser.add_argument("--methods", nargs="+")
+    parser.add_argument("--methods", nargs="+", choices=names())
     parser.add_argument("--again", nargs="+", default=[])
     parser.add_argument("--report", action="store_true")
     options = parser.parse_args()

@@ -197,7 +197,7 @@ class LabelsSection(Section, frozen=True):
         Column that identifies an event; it is not a feature, and goes out with the predictions.
     source : table
         Where late labels come from: the keys of ``[source]``, and `exclude`, columns there that are not read. It has
-        the column `key` and the one of ``features.label``; the events have no label column then.
+        the column `key` and the one of ``features.label``; in the events the latter is not read then.
     timeout : str
         How long events wait for their labels, and labels for their events: ``"7d"``, ``"36h"``, ``"90s"`` by the
         events' own `time`, or ``"50000 events"``. An expired event is learned without label. Default: for ever.

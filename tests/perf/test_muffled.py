@@ -160,3 +160,10 @@ def test_streams_in_their_order_are_run_with_all_methods_and_reported(run):
     assert len(columns.split()) == 5
     assert "ranks - pool" in text
     assert "memories" not in text
+
+
+@pytest.mark.parametrize("script", ["muffled_stream.py", "muffled_table.py"])
+def test_a_method_that_is_not_known_is_refused_before_anything_is_measured(run, script, capsys):
+    with pytest.raises(SystemExit):
+        run(script, "--methods", "nothing")
+    assert "invalid choice: 'nothing'" in capsys.readouterr().err
