@@ -26,7 +26,7 @@ _CONVEX = 1.0  # sigmas up to which a residual counts in full
 _REDESCEND = 10.0  # sigmas from which on it counts nothing
 _NEAR = 3.0  # scaled size up to which a row counts in full for the convex companion
 _RIDGE, _ANCHOR, _INTERCEPT_RIDGE = 0.1, 5.0, 1e-9
-_LOSS_CAP, _LOSS_MEMORY, _LOSS_RATE = 5.0, 300.0, 0.3
+_LOSS_CAP, _LOSS_MEMORY, LOSS_RATE = 5.0, 300.0, 0.3
 _SCALE_LAG, _SCALE_RATE = 50.0, 0.004
 _RANGE_SIGMAS, _RANGE_MARGIN = 4.0, 0.1
 _LONG_RUN = 500.0
@@ -90,7 +90,7 @@ def forecast(z: FloatArray, theta: FloatArray, losses: FloatArray, numbers: Floa
         for j in range(theta.shape[1]):
             f += theta[k, j] * z[j]
         each[k] = min(max(f, low), high)
-        w = np.exp(-_LOSS_RATE * (losses[k] - least))
+        w = np.exp(-LOSS_RATE * (losses[k] - least))
         total += w
         mixed += w * each[k]
     return float(mixed / total)

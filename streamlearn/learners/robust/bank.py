@@ -13,6 +13,7 @@ from streamlearn.kernels.robust_bank import (
     ABOVE,
     BELOW,
     HIGH,
+    LOSS_RATE,
     LOW,
     N_NUMBERS,
     QUANTILE,
@@ -231,7 +232,7 @@ class RobustBank:
 
     def _mixture(self) -> FloatArray:
         """Return the mixture's coefficients for scaled rows: float64[stride]."""
-        shares = np.exp(-0.3 * (self._losses - self._losses.min()))
+        shares = np.exp(-LOSS_RATE * (self._losses - self._losses.min()))
         theta: FloatArray = (shares / shares.sum()) @ self._theta
         return theta
 
