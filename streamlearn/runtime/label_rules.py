@@ -23,9 +23,9 @@ class Patience:
     Attributes
     ----------
     timeout_s : float or None
-        Seconds of the events' own time.
+        Seconds of the events' own time, counted to the end of the turn before where labels have times.
     timeout_events : int or None
-        Events.
+        Events, counted likewise.
     capacity : int
         At most so many entries wait; the oldest give way.
     time : str or None

@@ -91,6 +91,7 @@ class LateLabels:
         self.tracks, self.vectoriser, self.table, self.patience = tracks, vectoriser, table, patience
         self.counts = LabelCounts()
         self._clock = -np.inf
+        self._heard_until = -np.inf  # all labels that were due by then have had their turn
         self._n_events = 0
         self._answered: list[tuple[int, str]] = []  # events of this turn whose label was there first, and the label
         self._names: list[Any] = []  # labels that were predicted
@@ -147,8 +148,8 @@ class LateLabels:
         return prediction_rows(batch, good, forecasts[lead].tested), rejected
 
     def _clocks(self, batch: Batch) -> FloatArray:
-        """Return the time of each event, which never goes back: seconds, or the number of the event."""
-        if self.patience.time is None:
+        """Return the time of each event, which never goes back: in the unit of the timeout, else as its column says."""
+        if self.patience.time is None or self.patience.timeout_events is not None:
             clocks = np.arange(self._n_events, self._n_events + len(batch), dtype=np.float64)
         else:
             times = times_of(batch, self.patience.time, self._clock)
@@ -246,13 +247,9 @@ class LateLabels:
     def _end_turn(self) -> list[Rejected]:
         """Learn the events whose label was there first, then, without label, those that have waited too long."""
         rejected = self._learn_answered()
-        before = -np.inf
-        if self.patience.timeout_s is not None:
-            before = self._clock - self.patience.timeout_s
-        elif self.patience.timeout_events is not None:
-            before = self._clock - self.patience.timeout_events
+        before = self._waited_too_long()
         surplus = sum(self.table.waiting) - self.patience.capacity
-        for entries in self.table.oldest(float(before), surplus):
+        for entries in self.table.oldest(before, surplus):
             events = [entry for entry in entries if entry.kind == EVENT]
             now = self.table.next_op()
             self.table.settle([(entry.op, entry.kind, now) for entry in entries], EXPIRED)
@@ -262,6 +259,18 @@ class LateLabels:
                 rejected += self._dead(events, [None] * len(events), self._learn(events, [None] * len(events)))
         self.counts.refused += len(rejected)
         return rejected
+
+    def _waited_too_long(self) -> float:
+        """Return the time before which what still waits has expired.
+
+        Where labels have times, those due by the end of this turn come behind it: an event expires a turn later, lest
+        its label be in time and yet too late.
+        """
+        now = self._clock if self.patience.time is None else self._heard_until
+        self._heard_until = self._clock
+        if self.patience.timeout_s is not None:
+            return float(now - self.patience.timeout_s)
+        return float(now - self.patience.timeout_events) if self.patience.timeout_events is not None else -np.inf
 
     def _learn_answered(self) -> list[Rejected]:
         answered, self._answered = self._answered, []
@@ -329,7 +338,8 @@ class LateLabels:
     def state(self) -> Snapshot:
         """Return counts, clock, and what the table has to be brought back to."""
         texts = {"counts": asdict(self.counts), "answered": self._answered, "names": self._names}
-        numbers = {"clock": float(self._clock), "n_events": self._n_events}
+        clocks = {"clock": float(self._clock), "heard_until": float(self._heard_until)}
+        numbers = {**clocks, "n_events": self._n_events}
         return {**{k: json.dumps(v) for k, v in texts.items()}, **numbers, **self.table.state()}
 
     def restore(self, state: Snapshot) -> None:
@@ -338,6 +348,7 @@ class LateLabels:
         self._answered = [(op, label) for op, label in json.loads(state["answered"])]
         self._names = json.loads(state["names"])
         self._clock, self._n_events = float(state["clock"]), int(state["n_events"])
+        self._heard_until = float(state.get("heard_until", -np.inf))  # earlier checkpoints have none
         self.table.restore(state)
 
 

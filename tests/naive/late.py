@@ -8,8 +8,12 @@ from typing import Any
 class NaiveLateLabels:
     """Forecasts, waits and learns by the rules of turns."""
 
-    def __init__(self, learner: Any, *, timeout: float | None, capacity: int) -> None:
+    def __init__(
+        self, learner: Any, *, timeout: float | None, capacity: int, timed: bool = False, in_events: bool = True
+    ) -> None:
         self.learner, self.timeout, self.capacity = learner, timeout, capacity
+        self.timed, self.in_events = timed, in_events  # labels have times; events are counted
+        self.heard_until = self.time = float("-inf")
         self.entries: dict[str, dict[str, Any]] = {}  # newest entry of a key
         self.order: list[dict[str, Any]] = []
         self.answered: list[tuple[dict[str, Any], Any]] = []
@@ -27,7 +31,8 @@ class NaiveLateLabels:
         return entry
 
     def event(self, key: str, x: dict[Any, float], clock: float | None) -> None:
-        self.clock = float(self.n_events) if clock is None else max(self.clock, clock)
+        self.time = self.time if clock is None else max(self.time, clock)
+        self.clock = float(self.n_events) if self.in_events else self.time
         self.n_events += 1
         p = self.learner.predict_proba_one(x).get(1, 0.5)
         self.forecasts.append(p)
@@ -65,8 +70,10 @@ class NaiveLateLabels:
         self.answered = []
         waiting = [entry for entry in self.order if entry["state"] == "waits"]
         surplus = len(waiting) - self.capacity
+        now = self.heard_until if self.timed else self.clock
+        self.heard_until = self.clock
         for n, entry in enumerate(waiting):
-            if n < surplus or (self.timeout is not None and entry["clock"] < self.clock - self.timeout):
+            if n < surplus or (self.timeout is not None and entry["clock"] < now - self.timeout):
                 entry["state"] = "expired"
                 self.counts["expired" if entry["kind"] == "event" else "unknown"] += 1
                 if entry["kind"] == "event":

@@ -82,6 +82,7 @@ PATIENCES = [
     Patience(capacity=10**6, timeout_events=20),
     Patience(capacity=10**6, timeout_s=12.0, time="t"),
     Patience(capacity=20, timeout_s=30.0, time="t"),
+    Patience(capacity=10**6, timeout_events=15, time="t"),
 ]
 
 

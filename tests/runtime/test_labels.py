@@ -20,10 +20,15 @@ from tests.runtime.late_runs import PATIENCES, TURN, Listed, Run, World, whole_r
 
 
 def naive_run(world: World, patience: Patience) -> NaiveLateLabels:
-    timeout = patience.timeout_s if patience.time is not None else patience.timeout_events
-    naive = NaiveLateLabels(NaiveLogistic(), timeout=timeout, capacity=patience.capacity)
+    timed, in_events = patience.time is not None, patience.timeout_s is None
+    naive = NaiveLateLabels(
+        NaiveLogistic(),
+        timeout=patience.timeout_events if in_events else patience.timeout_s,
+        capacity=patience.capacity,
+        timed=timed,
+        in_events=in_events,
+    )
     events, labels = list(world.events), list(world.labels)
-    timed = patience.time is not None
     while events or labels:
         turn, events = events[:TURN], events[TURN:]
         for key, (t, a, b), _ in turn:
@@ -33,7 +38,7 @@ def naive_run(world: World, patience: Patience) -> NaiveLateLabels:
             naive.end_turn()
         # a file is known to have ended when the turn behind its last record asks for more
         over = not events and len(turn) < TURN
-        due = [label for label in labels if label[1][0] <= naive.clock or over] if timed else labels[:TURN]
+        due = [label for label in labels if label[1][0] <= naive.time or over] if timed else labels[:TURN]
         labels = labels[len(due) :]
         for key, _, y in due:
             naive.label(key, y)
@@ -57,6 +62,16 @@ def test_every_event_and_label_goes_the_obvious_way(seed, patience):
     theirs = [str(name) for name in naive.learner.feature_names]
     weights = dict(zip(names, run.late.tracks[0].learner.state()["array/w"].tolist(), strict=True))
     assert weights == dict(zip(theirs, naive.learner.state()["array/w"].tolist(), strict=True))
+
+
+@pytest.mark.parametrize("timeout", [{"timeout_s": 2.5}, {"timeout_events": 3}], ids=str)
+def test_a_label_that_comes_in_time_is_learned_however_much_time_a_turn_takes(timeout):
+    """One event a second, each label two seconds behind it: the turn is longer than the timeout."""
+    events = [(f"k{i}", (float(i), 0.1 * i, 1.0), None) for i in range(6 * TURN)]
+    labels = [(key, (t + 2.0,), int(t) % 2) for key, (t, _, _), _ in events]
+    run = whole_run(World(events, labels), Patience(capacity=10**6, time="t", **timeout))
+    assert run.late.counts.matched == len(events)
+    assert run.late.counts.expired == run.late.counts.late == 0
 
 
 def test_these_worlds_have_every_fate():
