@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-import vowpalwabbit
 from river import compose, linear_model, optim, preprocessing
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDRegressor
@@ -55,6 +54,8 @@ def sgd_huber(epsilon: float = 0.1, rate: float = 0.01):
 
 def vw_quantile(rate: float = 0.5):
     def run(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        import vowpalwabbit  # noqa: PLC0415 - the only peer that is not in the environment of `dev`
+
         model = vowpalwabbit.Workspace(f"--quiet --loss_function quantile --quantile_tau 0.5 -l {rate}")
         out = np.empty(len(y))
         for i, (row, target) in enumerate(zip(X.tolist(), y.tolist(), strict=True)):
