@@ -4,6 +4,7 @@
 
 raw      confluent-kafka's consume(), and nothing is done with the messages
 values   the same, and the bytes of every message are taken out
+orjson   the same, each parsed by orjson, and nothing learned: the least that a pipeline by hand can take
 decode   our source: the same, decoded into arrays
 river    what one writes by hand: confluent-kafka, orjson, River's scaler, logistic regression and AUC, and a checkpoint
          of model, metric and offsets every second
@@ -24,8 +25,9 @@ from pathlib import Path
 from confluent_kafka import Consumer, TopicPartition
 
 # A process loads what its own route needs.
-if sys.argv[1:2] == ["river"]:
+if sys.argv[1:2] in (["river"], ["orjson"]):
     import orjson
+if sys.argv[1:2] == ["river"]:
     from river import linear_model, metrics, preprocessing
 if sys.argv[1:2] == ["decode"]:
     from streamlearn.adapters.kafka.client import Contact
@@ -71,6 +73,14 @@ def values(bootstrap, topic, partitions, events):
     consumer = subscribed(bootstrap, topic, partitions)
     size = sum(len(message.value()) for came in messages(consumer, events) for message in came)
     yield {"bytes": size}
+
+
+def parsed(bootstrap, topic, partitions, events):
+    yield
+    consumer = subscribed(bootstrap, topic, partitions)
+    came = messages(consumer, events)
+    positive = sum(orjson.loads(message.value())["label"] for some in came for message in some)
+    yield {"positive": positive}
 
 
 def open_ours(bootstrap, topic):
@@ -126,7 +136,7 @@ def save(path, state):
     temporary.replace(path)
 
 
-ROUTES = {"raw": raw, "values": values, "decode": decode, "river": river}
+ROUTES = {"raw": raw, "values": values, "orjson": parsed, "decode": decode, "river": river}
 
 
 def main():

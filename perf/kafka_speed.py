@@ -40,7 +40,7 @@ from kafka_topics import broker, fill, make_topic
 HERE = Path(__file__).parent
 OUT = HERE / "out"
 ROUTES = HERE / "kafka_routes.py"
-WAYS = ["raw", "values", "decode", "job", "job+sink", "job+topic", "river"]
+WAYS = ["raw", "values", "orjson", "decode", "job", "job+sink", "job+topic", "river"]
 TARGETS = {"events/s": 200_000, "of raw": 0.5, "of river": 7.0, "p99 ms": 50.0}
 JOB = """
 name = "speed"
@@ -101,7 +101,7 @@ class Ways:
     def all(self):
         """Return {name: callable, () -> {events, seconds, cpu_s, ...}}."""
         args = self._args
-        ways = {name: lambda name=name: self._route(name, args.events) for name in ("raw", "values", "decode")}
+        ways = {name: lambda name=name: self._route(name, args.events) for name in WAYS[:4]}
         for learner in args.learners:
             ways[f"job, {learner}"] = lambda learner=learner: self._job(learner, "")
         for way, sink in SINKS.items():

@@ -30,8 +30,8 @@ def test_every_way_through_one_and_four_partitions_is_timed_and_latency_too(real
     jobs = {"job, AUCRO", "job, AdaptiveAUCRO", "job+sink, AUCRO", "job+topic, AUCRO"}
     assert set(found["rates"]) == {"1", "4"}
     for (turn,) in found["rates"].values():
-        assert set(turn) == {"raw", "values", "decode", "river"} | jobs
-        assert {turn[name]["events"] for name in ("raw", "values", "decode", *jobs)} == {N_EVENTS}
+        assert set(turn) == {"raw", "values", "orjson", "decode", "river"} | jobs
+        assert {turn[name]["events"] for name in ("raw", "values", "orjson", "decode", *jobs)} == {N_EVENTS}
         # Of several partitions each job learns the events in an order of its own.
         assert turn["job+topic, AUCRO"]["auc"] == pytest.approx(turn["job, AUCRO"]["auc"], abs=0.01)
         assert turn["job, AUCRO"]["auc"] > 0.7
