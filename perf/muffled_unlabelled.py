@@ -122,18 +122,21 @@ def table(results: dict) -> str:
 
 
 def curve(sets, n_trials: int) -> None:
-    figure, axis = plt.subplots(figsize=(7, 5))
+    """Draw what members on U add with 20 labels against the number of unlabelled events, mean and 95 % interval."""
+    cells = Cells("muffled_unlabelled_curve")
+    figure, axis = plt.subplots(figsize=(8, 5), layout="constrained")
     for name in sets:
         gains = []
         for size in SIZES:
-            trials = [run_trial(name, 20, seed, size) for seed in range(n_trials)]
-            gains.append(np.mean([t["U"] - t["base"] for t in trials]))
-        axis.plot(SIZES, gains, marker="o", label=name)
-        print(name, [f"{g:+.4f}" for g in gains], flush=True)
+            keys = [(name, 20, seed, size) for seed in range(n_trials)]
+            trials = [cells.get(key, partial(run_trial, *key)) for key in keys]
+            gains.append(interval([t["U"] - t["base"] for t in trials]))
+        mean, half = np.array(gains).T
+        axis.errorbar(SIZES, mean, yerr=half, marker="o", capsize=3, label=name)
+        print(name, [f"{m:+.4f}+-{h:.4f}" for m, h in gains], flush=True)
     axis.set(xscale="log", xlabel="unlabelled events", ylabel="AUC gained over the base pool, 20 labels")
     axis.axhline(0.0, color="black", linewidth=0.8)
-    axis.legend()
-    figure.tight_layout()
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside right center")
     figure.savefig(OUT / "muffled_unlabelled_curve.png", dpi=120)
 
 
