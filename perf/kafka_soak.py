@@ -257,7 +257,6 @@ def main() -> int:
     options = parser.parse_args()
     if options.quick:
         options.minutes, options.rate, options.kill_every = 1.0, 1000, 15.0
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # so that nothing is left running
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kafka-soak-")))
         bootstrap = stack.enter_context(broker(options.bootstrap, folder / "cluster"))

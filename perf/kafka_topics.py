@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +23,11 @@ SCRIPT = Path(__file__).parents[1] / ".ci" / "kafka" / "broker.py"
 
 @contextlib.contextmanager
 def broker(bootstrap: str | None, folder: Path):
-    """Give the address of a broker: the one that is named, else one started below `folder` and stopped behind."""
+    """Give the address of a broker: the one that is named, else one started below `folder` and stopped behind.
+
+    From then on SIGTERM ends this process as Ctrl-C does, so that nothing is left running.
+    """
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     if bootstrap is not None:
         yield bootstrap
         return
