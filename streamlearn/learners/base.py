@@ -145,9 +145,10 @@ class BinaryScorer(Learner):
         """Return the ranking score of each row, made before that row was learned; then it is learned."""
         rows = self._rows(X)
         made = Forecasts.empty(len(rows), self.memo_width)
-        made.told = np.full(len(rows), np.nan)
         self._take(rows, labels_of(self.name, X, y, len(rows)), made)
-        return series_like(X, np.where(np.isnan(made.told), made.scores, made.told), "score")
+        if made.told is not None:
+            row, made.scores[row] = made.told
+        return series_like(X, made.scores, "score")
 
     def test_then_learn_columns(
         self, names: tuple[FeatureName, ...], values: FloatArray, labels: NDArray[Any]
@@ -247,10 +248,11 @@ class BinaryScorer(Learner):
         return labelled.codes
 
     def _exchange(self, rows: Rows, row: int, made: Forecasts | None) -> None:
-        """Exchange the classes; before, score the row whose label shows it, where somebody asks for that score."""
-        if made is not None and made.told is not None:
-            part = slice(row, row + 1)
-            self._score(part_of(rows.values, part, self.n_features, self.takes_entries), made.told[part])
+        """Exchange the classes; before, score the row whose label shows it."""
+        if made is not None:
+            score = np.empty(1)
+            self._score(part_of(rows.values, slice(row, row + 1), self.n_features, self.takes_entries), score)
+            made.told = row, float(score[0])
         self._swap_classes()
 
     def _set_labels(self, pair: LabelPair) -> None:

@@ -95,9 +95,9 @@ class Forecasts:
         The rows to forecast, in column order as they will be, where they are not those to learn.
     late_memo : float64[n_rows, memo_width] or None
         The memo of the rows to learn.
-    told : float64[n_rows] or None
-        Where it is asked for: the score that the row whose label exchanges the classes had before; NaN for all others.
-        `scores` has that of the classes the right way round, as metrics want it.
+    told : (int, float) or None
+        The row whose label exchanges the classes, if one does, and the score it had before. `scores` has that of the
+        classes the right way round, as metrics want it.
     """
 
     scores: FloatArray
@@ -105,7 +105,7 @@ class Forecasts:
     memo: FloatArray
     test: Any = None
     late_memo: FloatArray | None = None
-    told: FloatArray | None = None
+    told: tuple[int, float] | None = None
 
     @classmethod
     def empty(cls, n_rows: int, memo_width: int) -> Forecasts:
