@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 OUT = Path(__file__).parent / "out"
@@ -45,6 +45,11 @@ class Cells:
     def find(self, key: Sequence) -> dict | None:
         """Return the cell, None where it is not there yet."""
         return self._found.get(tuple(key))
+
+    def whole(self, keys: Iterable[Sequence], methods: Sequence[str]) -> list[dict[str, dict]]:
+        """Return by method the cells of each trial of which every method is there; their keys end in the method."""
+        trials = ({method: self.find((*key, method)) for method in methods} for key in keys)
+        return [trial for trial in trials if all(trial.values())]
 
     def forget(self, matches: Callable[[tuple], bool]) -> None:
         """Drop cells, for instance those of a method that has changed since."""

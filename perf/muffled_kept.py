@@ -20,7 +20,7 @@ from itertools import pairwise, product
 import numpy as np
 import pandas as pd
 from cells import OUT, Cells
-from muffled_data import DATA, interval, load
+from muffled_data import DATA, coded, interval, load
 from sklearn.metrics import roc_auc_score
 
 from streamlearn import HedgeMower1
@@ -51,11 +51,7 @@ def stream(name: str, n: int) -> tuple[np.ndarray, np.ndarray]:
     if name in ("flights_nyc13", "nsl_kdd"):
         frame = pd.read_csv(DATA / f"{name}.csv.gz")[at : at + n]
         y = frame["label"].to_numpy()
-        # Delays are known when the label is; names of carriers, protocols and so on count as numbers.
-        frame = frame.drop(columns=["label", "dep_delay", "arr_delay"], errors="ignore")
-        text = frame.select_dtypes(exclude="number").columns
-        frame[text] = frame[text].apply(lambda column: column.astype("category").cat.codes)
-        return frame.to_numpy(dtype=float), y
+        return coded(frame.drop(columns="label")), y
     X, y = load(name)
     return X[at : at + n], (y[at : at + n] > 0).astype(int)
 

@@ -23,14 +23,13 @@ from itertools import product
 import numpy as np
 import pandas as pd
 from cells import OUT, Cells
-from muffled_data import DATA, interval, load
+from muffled_data import DATA, coded, interval, load
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 
 from streamlearn import AUCRO, AdaptiveAUCRO, HedgeMower1
 
 SETS = ("electricity", "noaa_weather", "covtype", "spam_stream", "flights_nyc13", "nsl_kdd", "kdd99_10pct")
-AFTERWARDS = ["dep_delay", "arr_delay"]  # of a flight: known when its label is
 MEMBERS = ("forest", "leafy", "extra", "boosted", "logistic", "bayes")
 BUFFER, FIRST, SHARE = 1000, 2, 0.1  # of HedgeMower1: labelled_buffer, refit_every, refit_share
 
@@ -55,10 +54,7 @@ def stream(name: str, n: int) -> tuple[np.ndarray, np.ndarray]:
     if name in ("flights_nyc13", "nsl_kdd", "kdd99_10pct"):
         frame = pd.read_csv(DATA / f"{name}.csv.gz")
         y = (frame.pop("label") == 1).to_numpy()
-        frame = frame.drop(columns=AFTERWARDS, errors="ignore")
-        text = frame.select_dtypes(exclude="number").columns
-        frame[text] = frame[text].apply(lambda column: column.astype("category").cat.codes)
-        X = frame.to_numpy(dtype=float)
+        X = coded(frame)
     else:
         X, y = load(name)
     rows = np.linspace(0, len(y) - 1, min(n, len(y))).round().astype(int)
@@ -163,11 +159,8 @@ def main() -> None:
         print(f"{name}, seed {seed}", flush=True)
     results: Results = {}
     for name in options.sets:
-        trials = [
-            {m: cells.find((name, options.share, seed, options.events, m)) for m in options.methods}
-            for seed in range(options.seeds)
-        ]
-        if whole := [t for t in trials if all(t.values())]:
+        keys = [(name, options.share, seed, options.events) for seed in range(options.seeds)]
+        if whole := cells.whole(keys, options.methods):
             results[name] = whole
     text = report(results, options.methods, options.share, options.events)
     print(text)

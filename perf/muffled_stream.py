@@ -139,11 +139,8 @@ def whole_trials(cells: Cells, options: argparse.Namespace) -> Results:
     """Return by set and share of labels the trials of which every method is there."""
     found: Results = {}
     for name, share in product(options.sets, options.shares):
-        trials = [
-            {m: cells.find((name, share, seed, options.events, m)) for m in options.methods}
-            for seed in range(options.seeds)
-        ]
-        if whole := [trial for trial in trials if all(trial.values())]:
+        keys = [(name, share, seed, options.events) for seed in range(options.seeds)]
+        if whole := cells.whole(keys, options.methods):
             found[name, share] = whole
     return found
 

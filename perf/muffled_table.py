@@ -155,12 +155,7 @@ def wanted(sets, labels, quick: bool) -> list[tuple[str, int]]:
 
 def whole_trials(cells: Cells, name: str, n: int, methods: list[str]) -> list[dict[str, dict]]:
     """Return the trials of which every method is there."""
-    trials = []
-    for seed in range(MOST_TRIALS):
-        there = {m: cells.find((name, n, seed, m)) for m in methods}
-        if all(there.values()):
-            trials.append(there)
-    return trials
+    return cells.whole([(name, n, seed) for seed in range(MOST_TRIALS)], methods)
 
 
 def paired(trials: list[dict], method: str, against: str) -> np.ndarray:

@@ -160,7 +160,7 @@ class Layered:
     def score(self, X: FloatArray, out: FloatArray) -> FloatArray:
         """Write the scores of rows into out[n_rows]; return the votes."""
         width = self.base.affine.shape[1]
-        values = X if X.shape[1] == width else np.ascontiguousarray(X[:, :width])
+        values = self.base.values_of(X)
         votes = np.empty((len(X), len(self.names)))
         n_base = len(self.base.names)
         votes[:, :n_base] = self.base.score(values, out)

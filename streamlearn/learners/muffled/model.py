@@ -151,14 +151,14 @@ class Model:
         """What each vote weighs: float64[n_votes]."""
         return self._parts[-1]
 
-    def score(self, X: FloatArray, out: FloatArray) -> FloatArray:
-        """Write the scores of rows into out[n_rows]; return the votes, float64[n_rows, n_votes], reused for one row.
-
-        Rows may be wider than those the model was fitted on: values, then ranks, which none of its members reads.
-        """
+    def values_of(self, X: FloatArray) -> FloatArray:
+        """Return what members on values read of rows, which may be twice as wide: values, then ranks."""
         width = self.affine.shape[1]
-        if X.shape[1] != width:
-            X = np.ascontiguousarray(X[:, :width])
+        return X if X.shape[1] == width else np.ascontiguousarray(X[:, :width])
+
+    def score(self, X: FloatArray, out: FloatArray) -> FloatArray:
+        """Write the scores of rows into out[n_rows]; return the votes, float64[n_rows, n_votes], reused for one row."""
+        X = self.values_of(X)
         if len(X) == 1:
             kernels.score_row(X, *self._one, out)
             return self._votes_of_one
